@@ -1,0 +1,1 @@
+"""What can be bought: offerings and prices, with their sources."""

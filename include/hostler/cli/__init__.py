@@ -1,0 +1,1 @@
+"""The `hostler` command; works with Airflow down."""

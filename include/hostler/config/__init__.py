@@ -1,0 +1,1 @@
+"""fleet.yaml: schema, loading with line numbers, defaults."""

@@ -1,0 +1,1 @@
+"""The one place where Airflow Connections become SDK sessions."""

@@ -1,0 +1,1 @@
+"""Cloud drivers: one folder a cloud; a driver never imports a driver."""

@@ -1,0 +1,1 @@
+"""The store port: leases, intents, nodes, jobs, backups, events, fences and caps."""

@@ -1,0 +1,1 @@
+"""Filters and ranking of offerings (pure)."""

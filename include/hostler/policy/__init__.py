@@ -1,0 +1,1 @@
+"""Rules as data: limits and decisions with reasons."""

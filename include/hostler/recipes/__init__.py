@@ -1,0 +1,1 @@
+"""What runs on nodes: agent, setup, probe, training; and its builders."""

@@ -1,0 +1,1 @@
+"""Ledger stores: PostgreSQL, and memory for the simulator."""

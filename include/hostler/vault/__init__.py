@@ -1,0 +1,1 @@
+"""Keys: envelope encryption, key services, the SSH certificate authority, the backup store."""

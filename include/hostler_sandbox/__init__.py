@@ -1,0 +1,1 @@
+"""The rehearsal cloud: real wire APIs on loopback, real SSH nodes, faults on demand."""

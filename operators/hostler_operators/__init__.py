@@ -1,0 +1,1 @@
+"""Airflow operators of Hostler: one thin class a lifecycle step."""

@@ -1,0 +1,1 @@
+"""Airflow sensors and triggers of Hostler."""
