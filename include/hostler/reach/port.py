@@ -69,7 +69,7 @@ class JobOrder:
         argv: the command. env: its plain environment. secrets: environment that is handed over by standard input only.
         files: staged before the start, path relative to the job's code folder -> content.
         rank, world_size, master_host: gang variables; the agent sets RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, NODE_RANK...
-        restore_step: before the start the agent fetches every checkpoint object of this step that any node of the lease shipped,
+        restore_step: before the start the agent fetches every checkpoint object of this step that any node shipped,
             so that all ranks resume from the same step; None: start afresh.
         expires_in_s: the dead man's switch from now on; the agent powers the node off when it fires.
     """

@@ -1,0 +1,1 @@
+"""Session-wide fixtures. Unit tests may talk to loopback only."""
