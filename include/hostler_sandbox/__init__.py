@@ -1,6 +1,6 @@
 """The rehearsal cloud: real wire APIs on loopback, real SSH nodes, faults on demand. All it shows is simulated.
 
-``with hostler_sandbox.start(SandboxOptions(state_dir=...)) as sandbox:`` runs one in this process; ``python -m hostler_sandbox``
+``with hostler_sandbox.start(SandboxOptions(folder=...)) as sandbox:`` runs one in this process; ``python -m hostler_sandbox``
 runs one alone. Parts are imported when first asked for: programs on nodes import this package too, and must start fast.
 """
 

@@ -46,12 +46,12 @@ def _serve(options: argparse.Namespace, over: threading.Event) -> int:
 
     delays = {field: value for _, field, _ in _DELAYS if (value := getattr(options, field)) is not None}
     settings = SandboxOptions(
-        state_dir=options.state_dir,
+        folder=options.state_dir,
         seed=options.seed,
         clock_scale=options.clock_scale,
         delays=Delays(**delays),
         has_nodes=not options.no_nodes,
-        aws_port=options.aws_port,
+        port=options.port,
         control_port=options.control_port,
         ssh_port=options.ssh_port,
         allows_blocks=options.allow_capacity_blocks,
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "--die-with-parent", action="store_true", help="end when the process that started this one ends (Linux)"
     )
     parser.add_argument("--allow-capacity-blocks", action="store_true", help="let capacity blocks be bought")
-    for port in ("--aws-port", "--control-port", "--ssh-port"):
+    for port in ("--port", "--control-port", "--ssh-port"):
         parser.add_argument(port, type=int, default=0, help="0: a free one")
     for flag, _, words in _DELAYS:
         parser.add_argument(flag, type=_seconds, help=f"{words}, in sandbox seconds")

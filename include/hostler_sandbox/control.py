@@ -60,8 +60,10 @@ class Control:
             "quota": self._quota,
             "price": self._price,
             "fault": self._fault,
-            "clear-fault": self._clear_fault,
+            "clear-faults": self._clear_faults,
             "interrupt": self._interrupt,
+            "reclaim": self._reclaim,
+            "power-off": self._power_off,
             "node-fault": self._node_fault,
             "event": self._event,
             "clock": self._clock,
@@ -106,7 +108,7 @@ class Control:
             raise ValueError(f"{path}: takes GET")
         fields = Fields.read(text)
         reply = self._posts[name](fields)
-        return {"is_simulated": True, **reply}
+        return {"simulated": True, **reply}
 
     def _stock(self, fields: Fields) -> Reply:
         rule = StockRule(
@@ -125,24 +127,27 @@ class Control:
         }
 
     def _quota(self, fields: Fields) -> Reply:
-        region = fields.text("region")
-        bucket = fields.text("bucket", "") or bucket_of(fields.text("instance_type"))
+        region, family = fields.text("region"), fields.text("family", "")
+        family = family or bucket_of(fields.text("instance_type"))
+        fields.text("instance_type", "")
         capacity_type = fields.text("capacity_type", "on-demand", allowed=_CAPACITY_TYPES[:2])
         vcpus = fields.count("vcpus")
-        fields.text("instance_type", "")
         fields.done()
-        self._estate.quotas.set(region, bucket, capacity_type, vcpus)
-        return {"region": region, "bucket": bucket, "capacity_type": capacity_type, "vcpus": vcpus}
+        self._estate.quotas.set(region, family, capacity_type, vcpus)
+        return {"region": region, "family": family, "capacity_type": capacity_type, "vcpus": vcpus}
 
     def _price(self, fields: Fields) -> Reply:
         instance_type, zone = fields.text("instance_type"), fields.text("zone", "")
+        capacity_type = fields.text("capacity_type", "spot" if zone else "on-demand", allowed=_CAPACITY_TYPES[:2])
         text = str(fields.value("usd_per_hour"))
         fields.done()
         try:
             price = Decimal(text)
         except InvalidOperation:
             raise ValueError(f"usd_per_hour: {text!r}: must be a number above 0") from None
-        if not zone:
+        if capacity_type == "spot" and not zone:
+            raise ValueError("zone: missing; a spot price is that of a zone")
+        if capacity_type == "on-demand":
             self._estate.prices.set_on_demand(instance_type, price)
             return {"instance_type": instance_type, "usd_per_hour": str(price)}
         self._estate.prices.set_spot(zone, instance_type, price)
@@ -152,7 +157,7 @@ class Control:
     def _fault(self, fields: Fields) -> Reply:
         return {"id": self._faults.add(read_fault(fields.all())), "kinds": KINDS}
 
-    def _clear_fault(self, fields: Fields) -> Reply:
+    def _clear_faults(self, fields: Fields) -> Reply:
         fault_id = fields.text("id", "")
         fields.done()
         if not fault_id:
@@ -171,6 +176,18 @@ class Control:
         if cause is Cause.SPOT_CAPACITY and self._estate.get(machine_id).order.capacity_type != "spot":
             raise ValueError(f"machine_id: {machine_id} is no spot machine; kind 'hardware' takes any")
         return _told(self._interruptions.interrupt(machine_id, notice_s=notice_s, cause=cause))
+
+    def _reclaim(self, fields: Fields) -> Reply:
+        machine_id = fields.text("machine_id")
+        fields.done()
+        cause = Cause.SPOT_CAPACITY if self._estate.get(machine_id).order.capacity_type == "spot" else Cause.HARDWARE
+        return _told(self._interruptions.interrupt(machine_id, notice_s=0, cause=cause))
+
+    def _power_off(self, fields: Fields) -> Reply:
+        machine = self._estate.get(fields.text("machine_id"))
+        fields.done()
+        inject(self._estate, machine, "power_off", {})
+        return _told(machine)
 
     def _node_fault(self, fields: Fields) -> Reply:
         machine = self._estate.get(fields.text("machine_id"))

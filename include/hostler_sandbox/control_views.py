@@ -35,7 +35,7 @@ class Views:
 
     def show(self, name: str, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Returns a view. Raises ValueError for a wrong query."""
-        return {"is_simulated": True, **self._shows[name](query)}
+        return {"simulated": True, **self._shows[name](query)}
 
     def figures(self) -> dict[str, Any]:
         """Returns counts for a report: refusals, nodes launched and lost, machines still held, cost in USD."""
@@ -62,7 +62,7 @@ class Views:
             raise ValueError(f"after: {text!r}: must be a whole number of 0 or more")
         wanted = {name: query[name] for name in ("kind", "action", "event", "error") if name in query}
         entries = self._estate.journal.after(int(text), **wanted)
-        return {"entries": entries, "last_seq": entries[-1]["seq"] if entries else int(text)}
+        return {"entries": entries, "last_sequence": entries[-1]["sequence"] if entries else int(text)}
 
     def _machines(self, _query: Mapping[str, str]) -> Mapping[str, Any]:
         now = self._estate.clock.now()
@@ -71,6 +71,7 @@ class Views:
                 {
                     "machine_id": one.machine_id,
                     "state": one.state.value,
+                    "is_live": one.state is not MachineState.TERMINATED,
                     "cloud": one.order.cloud,
                     "region": one.order.region,
                     "zone": one.order.zone,

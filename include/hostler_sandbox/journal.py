@@ -24,7 +24,7 @@ API", EC2 API reference."""
 
 
 class Journal:
-    """Entries have ``seq`` (from 1), ``at`` (sandbox time), ``kind`` and the fields of their kind. Thread-safe.
+    """Entries have ``sequence`` (from 1), ``at`` (sandbox time), ``kind`` and the fields of their kind. Thread-safe.
 
     Kinds: ``wire`` (a call of a cloud's API), ``control`` (a call of the control API), ``machine`` (a machine changed), ``bus``
     (an event as a cloud's event bus would deliver it).
@@ -43,19 +43,19 @@ class Journal:
         """Adds an entry; values must be JSON values."""
         at = self._clock.now().isoformat(timespec="milliseconds")
         with self._lock:
-            entry = {"seq": len(self._entries) + 1, "at": at, "kind": kind, "is_simulated": True, **fields}
+            entry = {"sequence": len(self._entries) + 1, "at": at, "kind": kind, **fields}
             self._entries.append(entry)
             if self._file:
                 self._file.write(json.dumps(entry, separators=(",", ":")) + "\n")
 
-    def after(self, seq: int = 0, **wanted: Any) -> list[Mapping[str, Any]]:
-        """Returns the entries after ``seq``, oldest first, whose fields equal all of ``wanted``."""
+    def after(self, sequence: int = 0, **wanted: Any) -> list[Mapping[str, Any]]:
+        """Returns the entries after ``sequence``, oldest first, whose fields equal all of ``wanted``."""
         with self._lock:
-            found = self._entries[max(seq, 0) :]
+            found = self._entries[max(sequence, 0) :]
         return [entry for entry in found if all(entry.get(key) == value for key, value in wanted.items())]
 
     def figures(self) -> dict[str, int]:
-        """Returns counts since the start: wire calls, refusals (calls for a machine that were refused for want of stock, quota
+        """Returns counts since the start: wire calls, calls for a machine, refusals (calls for a machine that were refused for want of stock, quota
         or price), machines launched, and machines lost (taken by the cloud or ended by their own guest or a fault).
         """
         with self._lock:
@@ -65,6 +65,7 @@ class Journal:
         return {
             "wire_calls": len(wire),
             "refusals": sum(1 for entry in wire if entry.get("error") in REFUSALS),
+            "launch_calls": sum(1 for entry in wire if entry.get("action") == "RunInstances"),
             "nodes_launched": sum(1 for entry in machines if entry["event"] == "launched"),
             "nodes_lost": sum(1 for entry in machines if entry["event"] == "lost"),
         }

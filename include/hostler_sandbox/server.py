@@ -28,6 +28,7 @@ from hostler_sandbox.web import WebServer
 
 SANDBOX_FILE: Final = "sandbox.json"
 JOURNAL_FILE: Final = "journal.jsonl"
+_SHOWN_TYPES: Final = ("p5.48xlarge",)
 RuntimeMaker = Callable[[Path], NodeRuntime]
 """folder -> runtime, not started."""
 
@@ -37,22 +38,22 @@ class SandboxOptions:
     """How a sandbox is started.
 
     Attributes:
-        state_dir: where ``sandbox.json``, the journal and the nodes' disks go; made when missing.
+        folder: where ``sandbox.json``, the journal and the nodes' disks go; made when missing.
         seed: picks which zones are out of stock; None: none are.
         clock_scale: sandbox seconds in a real one. delays: see there.
         has_nodes: False: machines run nothing. use_nvml: build the NVML library for the nodes. runtime: makes another runtime than the default.
-        aws_port, control_port, ssh_port: 0 chooses a free one.
+        port (of Amazon's API), control_port, ssh_port: 0 chooses a free one.
         allows_blocks: capacity blocks may be bought.
     """
 
-    state_dir: Path
+    folder: Path
     seed: int | None = None
     clock_scale: float = 1.0
     delays: Delays = field(default_factory=Delays)
     has_nodes: bool = True
     use_nvml: bool = True
     runtime: RuntimeMaker | None = None
-    aws_port: int = 0
+    port: int = 0
     control_port: int = 0
     ssh_port: int = 0
     allows_blocks: bool = False
@@ -89,7 +90,7 @@ class Sandbox:
 
     def _start(self) -> None:
         options = self.options
-        folder = options.state_dir.resolve()
+        folder = options.folder.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         self.clock = SandboxClock(options.clock_scale)
         self.journal = Journal(self.clock, folder / JOURNAL_FILE)
@@ -121,7 +122,7 @@ class Sandbox:
             estate=self.estate, faults=self.faults, views=self.views, region_of=moto_server.region_of, on_reset=self._forget,
             add_event=self._add_event,
         )  # fmt: skip
-        aws = self._stack.enter_context(WebServer(overlay, port=options.aws_port, name="sandbox-aws"))
+        aws = self._stack.enter_context(WebServer(overlay, port=options.port, name="sandbox-aws"))
         controls = self._stack.enter_context(WebServer(control, port=options.control_port, name="sandbox-control"))
         self._write_info(folder, aws.url, controls.url, made)
 
@@ -141,14 +142,16 @@ class Sandbox:
 
     def _write_info(self, folder: Path, aws_endpoint: str, control_url: str, made: dict[str, Any]) -> None:
         self.info = {
-            "is_simulated": True,
+            "simulated": True,
             "pid": os.getpid(),
             "aws_endpoint": aws_endpoint,
             "control_url": control_url,
             "ssh_port": self.ssh_port,
             "metadata_url": self.runtime.metadata_url(),
             "journal": str(folder / JOURNAL_FILE),
+            "nvml": getattr(self.runtime, "nvml_library", None) is not None,
             "seed": self.options.seed,
+            "empty_pools": self._empty_pools(),
             "fixtures": made,
         }
         path = folder / SANDBOX_FILE
@@ -158,12 +161,35 @@ class Sandbox:
         draft.replace(path)
         self._stack.callback(path.unlink, missing_ok=True)
 
+    @property
+    def aws_endpoint(self) -> str:
+        """Where Amazon's API answers."""
+        return str(self.info["aws_endpoint"])
+
+    @property
+    def control_url(self) -> str:
+        """Where the control API answers."""
+        return str(self.info["control_url"])
+
+    def _empty_pools(self) -> list[str]:
+        """Returns the pools of the 8-GPU types that the seed has emptied, as zone/type/capacity type; for the demo's words."""
+        if self.options.seed is None:
+            return []
+        return [
+            f"{zone}/{name}/{capacity_type}"
+            for region in fixtures.REGIONS
+            for name in _SHOWN_TYPES
+            for capacity_type in ("spot", "on-demand")
+            for zone in moto_server.zones_of(region, name)
+            if self.estate.pools.left(region, (zone, name, capacity_type)) == 0
+        ]
+
     def _details(self, machine_id: str) -> dict[str, Any]:
         one = self.ec2.instances.find(machine_id)
         if one is None:
             return {}
         tags = {tag["Key"]: tag["Value"] for tag in one.base.get("Tags", ())}
-        return {"tags": tags, "client_token": one.client_token}
+        return {"tags": tags, "token": one.client_token or None}
 
     def _add_event(self, machine_id: str, code: str, in_s: float, description: str) -> str:
         return self.ec2.events.add(machine_id, code, self.clock.now() + timedelta(seconds=in_s), description)

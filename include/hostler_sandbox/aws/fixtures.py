@@ -4,23 +4,28 @@ Ids are the same in every run. Default VPC and a default subnet per zone are mot
 """
 
 import json
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from moto.ec2.models.amis import Ami
 from moto.iam.models import iam_backends
 from moto.kms.models import kms_backends
 from moto.s3.models import s3_backends
-from moto.ssm.models import ssm_backends
+from moto.ssm.models import Parameter, ssm_backends
 
 from hostler_sandbox.aws.moto_server import ACCOUNT, backend
 
 REGIONS: Final = ("us-east-1", "us-west-2")
 BUCKET: Final = "hostler-backups"
 PROFILE: Final = "hostler-node"
-GROUP_TAG: Final = {"hostler:fixture": "nodes"}
+GROUP_TAG: Final = {"hostler": "nodes"}
 KEY_ALIAS: Final = "alias/hostler"
-GPU_PARAMETER: Final = "/hostler-sandbox/images/gpu"
-BARE_PARAMETER: Final = "/hostler-sandbox/images/bare"
+IMAGE_PARAMETERS: Final = {
+    "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id": "bare",
+    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id": "gpu",
+}
+"""Public SSM parameters of images. Source: Canonical's and AWS's documents on finding AMI ids."""
+
 IMAGES: Final = {"gpu": "ami-05a4db0c5a4db0c01", "bare": "ami-05a4db0c5a4db0c02"}
 IMAGE_KINDS: Final = {ami: kind for kind, ami in IMAGES.items()}
 """Image id -> what is on it, as ``NodeSpec.image`` names it."""
@@ -38,15 +43,14 @@ def set_up() -> dict[str, Any]:
         s3_backends[ACCOUNT]["aws"].create_bucket(BUCKET, "us-east-1")
     return {
         "account": ACCOUNT,
-        "access_key_id": "AKIAHOSTLERSANDBOX00",
-        "secret_access_key": "simulated",
         "bucket": BUCKET,
         "instance_profile": PROFILE,
         "security_group_tags": GROUP_TAG,
         "kms_alias": KEY_ALIAS,
-        "image_parameters": {"gpu": f"ssm:{GPU_PARAMETER}", "bare": f"ssm:{BARE_PARAMETER}"},
-        "images": IMAGES,
-        "regions": {region: _set_up_region(region) for region in REGIONS},
+        "images": {f"{region}/{kind}": ami_id for region in REGIONS for kind, ami_id in IMAGES.items()},
+        "image_parameters": IMAGE_PARAMETERS,
+        "regions": list(REGIONS),
+        "by_region": {region: _set_up_region(region) for region in REGIONS},
     }
 
 
@@ -67,10 +71,10 @@ def _set_up_region(region: str) -> dict[str, Any]:
             virtualization_type="hvm", architecture="x86_64", root_device_type="ebs", root_device_name="/dev/sda1",
             hypervisor="xen", region_name=region, public=False,
         )  # fmt: skip
-        ssm_backends[ACCOUNT][region].put_parameter(
-            name=f"/hostler-sandbox/images/{kind}", description="Simulated image", value=ami_id, parameter_type="String",
-            allowed_pattern="", keyid="", overwrite=True, tags=[], data_type="text", tier=None, policies=None,
-        )  # fmt: skip
+    ssm = ssm_backends[ACCOUNT][region]
+    for name, kind in IMAGE_PARAMETERS.items():
+        # Straight into moto's store: its call refuses names under /aws, as Amazon's does for callers.
+        ssm._parameters[name] = [_public_parameter(name, IMAGES[kind])]  # noqa: SLF001
     vpc = ec2.get_default_vpc()
     group = ec2.create_security_group("hostler-nodes", "Simulated group of nodes", vpc_id=vpc.id, tags=dict(GROUP_TAG))
     kms = kms_backends[ACCOUNT][region]
@@ -78,3 +82,10 @@ def _set_up_region(region: str) -> dict[str, Any]:
     kms.create_alias(key.id, KEY_ALIAS)
     subnets = {zone: subnet.id for zone, subnet in ec2.get_default_subnets().items()}
     return {"vpc": vpc.id, "security_group": group.id, "kms_key": key.arn, "subnets": dict(sorted(subnets.items()))}
+
+
+def _public_parameter(name: str, value: str) -> Parameter:
+    return Parameter(
+        account_id=ACCOUNT, name=name, value=value, parameter_type="String", description="Simulated image", allowed_pattern=None,
+        keyid=None, last_modified_date=datetime.now(UTC), version=1, data_type="text",
+    )  # fmt: skip

@@ -50,7 +50,7 @@ class Quotas:
     def set(self, region: str, bucket: str, capacity_type: str, vcpus: int | None) -> None:
         """Sets a limit; None takes it away. Raises ValueError for an unknown bucket or a limit below 0."""
         if bucket not in BUCKETS:
-            raise ValueError(f"bucket: {bucket!r}: allowed: {', '.join(BUCKETS)}")
+            raise ValueError(f"family: {bucket!r}: allowed: {', '.join(BUCKETS)}")
         if vcpus is not None and vcpus < 0:
             raise ValueError(f"vcpus: {vcpus}: must be 0 or more, or null for no limit")
         with self._lock:
@@ -83,7 +83,7 @@ class Quotas:
             return [
                 {
                     "region": r,
-                    "bucket": b,
+                    "family": b,
                     "capacity_type": c,
                     "limit": self._limits.get((r, b, c)),
                     "used": self._used.get((r, b, c), 0),

@@ -1,6 +1,7 @@
 import json
 import urllib.error
 import urllib.request
+from urllib.parse import urlencode
 
 import boto3
 import pytest
@@ -26,8 +27,8 @@ class Rig:
                 service,
                 region_name=region,
                 endpoint_url=self.sandbox.info["aws_endpoint"],
-                aws_access_key_id=self.fixtures["access_key_id"],
-                aws_secret_access_key=self.fixtures["secret_access_key"],
+                aws_access_key_id="AKIASIMULATED0000000",
+                aws_secret_access_key="simulated",
                 config=Config(
                     retries={"total_max_attempts": attempts, "mode": "standard"},
                     s3={"addressing_style": "path"},
@@ -43,7 +44,7 @@ class Rig:
 
     def run(self, zone="us-east-1a", instance_type="p5.48xlarge", *, spot=False, region="us-east-1", count=1, **more):
         request = {
-            "ImageId": self.fixtures["images"]["gpu"],
+            "ImageId": self.fixtures["images"][f"{region}/gpu"],
             "InstanceType": instance_type,
             "MinCount": count,
             "MaxCount": count,
@@ -80,6 +81,18 @@ class Rig:
             with error:
                 return error.code, json.load(error)
 
+    def sandbox_answer(self, action, filters):
+        """The raw answer, without the SDK's parsing: what the sandbox itself takes."""
+        form = {"Action": action, "Version": "2016-11-15"}
+        for number, one in enumerate(filters, 1):
+            form[f"Filter.{number}.Name"] = one["Name"]
+            form[f"Filter.{number}.Value.1"] = one["Values"][0]
+        scope = "Credential=AKIASIMULATED0000000/20261201/us-east-1/ec2/aws4_request"
+        headers = {"Authorization": f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=0"}
+        request = urllib.request.Request(self.sandbox.aws_endpoint, data=urlencode(form).encode(), headers=headers)  # noqa: S310
+        with urllib.request.urlopen(request) as answer:  # noqa: S310 - loopback
+            return answer.status, answer.headers, answer.read()
+
     def post(self, name, **body):
         status, reply = self.control(name, body)
         assert status == 200, reply
@@ -88,7 +101,7 @@ class Rig:
 
 @pytest.fixture(scope="session")
 def _sandbox(tmp_path_factory):
-    options = SandboxOptions(state_dir=tmp_path_factory.mktemp("sandbox"), has_nodes=False, delays=FAST)
+    options = SandboxOptions(folder=tmp_path_factory.mktemp("sandbox"), has_nodes=False, delays=FAST)
     with start(options) as sandbox:
         yield Rig(sandbox)
 

@@ -47,7 +47,7 @@ def test_run_instances_when_a_zone_does_not_offer_the_type_then_unsupported(rig)
 
 def test_run_instances_when_over_quota_then_vcpu_limit_exceeded_and_spot_has_its_own(rig):
     rig.post("quota", region="us-east-1", instance_type="p5.48xlarge", vcpus=192)
-    rig.post("quota", region="us-east-1", bucket="P", capacity_type="spot", vcpus=100)
+    rig.post("quota", region="us-east-1", family="P", capacity_type="spot", vcpus=100)
     rig.run()
     with pytest.raises(botocore.exceptions.ClientError, match="current vCPU limit of 192 allows") as caught:
         rig.run("us-east-1b")
@@ -77,7 +77,7 @@ def test_run_instances_when_the_spot_price_is_higher_then_spot_max_price_too_low
     ],
 )
 def test_run_instances_when_what_it_names_does_not_exist_then_refused(rig, change, code):
-    request = {"ImageId": rig.fixtures["images"]["gpu"], "InstanceType": "p5.48xlarge", "MinCount": 1, "MaxCount": 1, **change}
+    request = {"ImageId": rig.fixtures["images"]["us-east-1/gpu"], "InstanceType": "p5.48xlarge", "MinCount": 1, "MaxCount": 1, **change}
     with refused(code):
         rig.ec2.run_instances(**request)
     assert rig.control("machines")[1]["machines"] == [] or not rig.sandbox.estate.alive()
