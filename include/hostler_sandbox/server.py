@@ -188,16 +188,14 @@ class Sandbox:
         one = self.ec2.instances.find(machine_id)
         if one is None:
             return {}
-        tags = {tag["Key"]: tag["Value"] for tag in one.base.get("Tags", ())}
+        tags = {tag["Key"]: tag["Value"] for tag in one.base.get("Tags") or ()}
         return {"tags": tags, "token": one.client_token or None}
 
     def _add_event(self, machine_id: str, code: str, in_s: float, description: str) -> str:
         return self.ec2.events.add(machine_id, code, self.clock.now() + timedelta(seconds=in_s), description)
 
     def _forget(self) -> None:
-        self.ec2.events.clear()
-        self.ec2.groups.clear()
-        self.ec2.reservations.clear()
+        self.ec2.clear()
 
     def until_quiet(self, deadline_s: float = 10.0) -> bool:
         """Waits until no machine is pending, stopping or shutting down; False when that takes longer than ``deadline_s``."""

@@ -10,9 +10,9 @@ from hostler_sandbox.aws.describe import Describer
 from hostler_sandbox.aws.errors import Ec2Error
 from hostler_sandbox.aws.faults import LaunchFaults
 from hostler_sandbox.aws.instances import Instances
-from hostler_sandbox.aws.launch import Launcher, MotoRefusedError
+from hostler_sandbox.aws.launch import Launcher
 from hostler_sandbox.aws.lifecycle import Lifecycle
-from hostler_sandbox.aws.moto_server import Answer, MotoServer
+from hostler_sandbox.aws.moto_server import Answer, MotoFailedError, MotoServer
 from hostler_sandbox.aws.placement import PlacementGroups
 from hostler_sandbox.aws.reservations import Reservations
 from hostler_sandbox.aws.scheduled import ScheduledEvents
@@ -75,6 +75,11 @@ class Ec2Front:
         }
         estate.watch(self._machine_changed)
 
+    def clear(self) -> None:
+        """Forgets what is kept beside the machines: tokens, requests, reservations, groups, events."""
+        for part in (self.launcher.tokens, self.spot, self.reservations, self.groups, self.events):
+            part.clear()
+
     def answer(self, call: Call) -> Answer:
         """Answers one call; refusals are answers too."""
         try:
@@ -87,21 +92,19 @@ class Ec2Front:
         except Ec2Error as refusal:
             call.error = refusal.code
             return refusal.status, list(_XML), wire.error(refusal)
-        except MotoRefusedError as refusal:
-            return refusal.raw
 
     def _pass(self, call: Call) -> Answer:
         """Lets moto answer; afterwards what it may have changed about instances is read again."""
         if call.action == "ModifyInstanceAttribute":
             self._lifecycle.check_change(call)
-        answer = self._moto.call(call.environ, call.body)
+        try:
+            answer = self._moto.call(call.environ, call.body)
+        except MotoFailedError:
+            raise refusals.not_served(call.action) from None
         if call.action in {"CreateTags", "DeleteTags"}:
             self._tagged(call)
         if not call.action.startswith(("Describe", "Get")):
             self.instances.refresh(iter(call.form.values()))
-        if answer[0] >= 500 and b"<Error>" not in answer[2]:  # noqa: PLR2004 - HTTP
-            # moto has no such action: an HTML page, at which SDKs stumble.
-            raise refusals.not_served(call.action)
         return answer
 
     def _tagged(self, call: Call) -> None:

@@ -165,7 +165,7 @@ def read_base(one: Instance) -> dict[str, Any]:
         "SubnetId": moto.subnet_id,
         "VpcId": moto.vpc_id,
         "SecurityGroups": [{"GroupId": key, "GroupName": name} for key, name in groups.items()],
-        "Tags": [{"Key": key, "Value": value} for key, value in tags_of(one.region, one.instance_id).items()],
+        "Tags": [{"Key": key, "Value": value} for key, value in tags_of(one.region, one.instance_id).items()] or None,
         "MetadataOptions": {
             "State": moto.metadata_options.state,
             "HttpTokens": moto.metadata_options.http_tokens,

@@ -1,9 +1,7 @@
 """RunInstances: what EC2 checks, in EC2's order, then the machines."""
 
-import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Final
 from urllib.parse import urlencode
 
 from hostler_sandbox.aws import moto_server, refusals, wire
@@ -22,19 +20,6 @@ from hostler_sandbox.aws.tokens import Tokens, TokenUse, fingerprint
 from hostler_sandbox.state.errors import NoStockError, PriceTooLowError, QuotaError, RefusedError
 from hostler_sandbox.state.estate import Estate
 from hostler_sandbox.state.machines import Cause, MachineOrder, MachineState
-
-_RESERVATION_ID: Final = re.compile(rb"<reservationId>([^<]+)</reservationId>")
-_INSTANCE_ID: Final = re.compile(rb"<instanceId>([^<]+)</instanceId>")
-_OK: Final = 200
-Raw = tuple[int, list[tuple[str, str]], bytes]
-
-
-class MotoRefusedError(Exception):
-    """moto refused the request; its own answer is passed on."""
-
-    def __init__(self, raw: Raw) -> None:
-        self.raw = raw
-        super().__init__(raw[2][:300].decode("utf-8", "replace"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +60,7 @@ class Launcher:
         """Launches, or answers what the token launched before.
 
         Raises:
-            Ec2Error, MotoRefusedError: refused; nothing was made, unless a fault asked for just that.
+            Ec2Error: refused; nothing was made, unless a fault asked for just that.
         """
         wanted = read_order(call)
         if call.params.get("DryRun"):
@@ -171,12 +156,14 @@ class Launcher:
     # -- machines -------------------------------------------------------------------------------------------------------------
 
     def _make(self, call: Call, wanted: Wanted, granted: list[Granted], *, hidden_s: float) -> list[Instance]:
+        count = str(len(granted))
+        form = {**call.form, "MinCount": count, "MaxCount": count, "Placement.AvailabilityZone": granted[0].order.zone}
         with self._moto.lock:
-            reservation_id, things = self._ask_moto(call, granted)
+            reservation = self._moto.run_instances(call.environ, urlencode(form).encode())
         made = []
         boot_fault = self._faults.boot(call)
         fails_with = self._faults.cause(boot_fault) if key_is_usable(call.region, wanted.kms_keys) else Cause.LAUNCH_KEY
-        for index, (grant, thing) in enumerate(zip(granted, things, strict=True)):
+        for index, (grant, thing) in enumerate(zip(granted, reservation.instances, strict=True)):
             order = replace(grant.order, hidden_s=hidden_s)
             machine = self._estate.add(
                 thing.id, order, grant.price,
@@ -188,7 +175,7 @@ class Launcher:
                 number=self._instances.next_number(),
                 machine=machine,
                 moto=thing,
-                reservation_id=reservation_id,
+                reservation_id=reservation.id,
                 client_token=wanted.token,
                 request_id=self._spot.open(machine, wanted) if wanted.capacity_type == "spot" else None,
                 user_data=wanted.user_data,
@@ -207,21 +194,6 @@ class Launcher:
             self._instances.add(one)
             made.append(one)
         return made
-
-    def _ask_moto(self, call: Call, granted: list[Granted]) -> tuple[str, list[Any]]:
-        count = str(len(granted))
-        form = {**call.form, "MinCount": count, "MaxCount": count, "Placement.AvailabilityZone": granted[0].order.zone}
-        status, headers, body = self._moto.call(call.environ, urlencode(form).encode())
-        if status != _OK:
-            raise MotoRefusedError((status, headers, body))
-        reservation_id = _RESERVATION_ID.search(body)
-        ids = [found.decode() for found in _INSTANCE_ID.findall(body)]
-        if reservation_id is None:
-            raise MotoRefusedError((500, [], b""))
-        things = {
-            thing.id: thing for thing in moto_server.backend(call.region).reservations[reservation_id[1].decode()].instances
-        }
-        return reservation_id[1].decode(), [things[found] for found in dict.fromkeys(ids) if found in things]
 
     def _plan_boot(self, one: Instance) -> None:
         """Puts the machine's address into moto's primary card, and says what is to boot."""

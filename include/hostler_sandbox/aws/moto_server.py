@@ -14,17 +14,37 @@ from typing import Any, Final
 os.environ["MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION"] = "true"
 os.environ["MOTO_ENABLE_AMI_VALIDATION"] = "true"
 os.environ["MOTO_ENABLE_KEYPAIR_VALIDATION"] = "true"
+# 1,300 public images that every launch would be compared with; the sandbox has its own (fixtures).
+os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
+os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "false"
 
-from moto.core.base_backend import BackendDict  # noqa: E402 - after the switches
-from moto.core.model_instances import reset_model_data  # noqa: E402
-from moto.ec2.models import ec2_backends  # noqa: E402 - after the switches
-from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES  # noqa: E402
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # noqa: E402
-from werkzeug.test import run_wsgi_app  # noqa: E402
+from moto.core.base_backend import BackendDict
+from moto.core.exceptions import ServiceException
+from moto.core.model_instances import reset_model_data
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
+from moto.ec2.responses import EC2Response
+from moto.moto_server.werkzeug_app import BackendRequest, DomainDispatcherApplication, create_backend_app
+from werkzeug.test import run_wsgi_app
+
+from hostler_sandbox.aws.errors import Ec2Error
 
 ACCOUNT: Final = "123456789012"
 Answer = tuple[int, list[tuple[str, str]], bytes]
 """HTTP status, headers, body."""
+
+
+def _inner(environ: Mapping[str, Any], body: bytes) -> dict[str, Any]:
+    inner = dict(environ)
+    inner["wsgi.input"] = io.BytesIO(body)
+    inner["CONTENT_LENGTH"] = str(len(body))
+    inner.pop("HTTP_TRANSFER_ENCODING", None)
+    inner.pop("wsgi.input_terminated", None)
+    return inner
+
+
+class MotoFailedError(Exception):
+    """moto does not serve the call, or stumbled over it. Plain moto answers an HTML page, at which SDKs stumble in turn."""
 
 
 class MotoServer:
@@ -34,19 +54,36 @@ class MotoServer:
         self.lock = threading.RLock()
         self._app = DomainDispatcherApplication(create_backend_app)
 
+    def run_instances(self, environ: Mapping[str, Any], body: bytes) -> Any:
+        """Makes instances and returns moto's reservation. Its answer document, which takes seconds for a hundred, is not made.
+
+        Raises:
+            Ec2Error: moto refused. MotoFailedError: it stumbled.
+        """
+        response = EC2Response()
+        try:
+            response.setup_class(BackendRequest(_inner(environ, body)))
+            return response.run_instances().result
+        except ServiceException as refusal:
+            raise _refusal(refusal) from refusal
+        except Exception as error:
+            raise MotoFailedError(f"{type(error).__name__}: {error}") from error
+
     def call(self, environ: Mapping[str, Any], body: bytes) -> Answer:
-        """Sends a request to moto with this body and returns its answer."""
-        inner = dict(environ)
-        inner["wsgi.input"] = io.BytesIO(body)
-        inner["CONTENT_LENGTH"] = str(len(body))
-        inner.pop("HTTP_TRANSFER_ENCODING", None)
-        inner.pop("wsgi.input_terminated", None)
-        parts, status, headers = run_wsgi_app(self._app, inner)
+        """Sends a request to moto with this body and returns its answer. Raises MotoFailedError."""
+        try:
+            parts, status, headers = run_wsgi_app(self._app, _inner(environ, body))
+        except Exception as error:
+            raise MotoFailedError(f"{type(error).__name__}: {error}") from error
         content = b"".join(parts)
         close = getattr(parts, "close", None)
         if close:
             close()
         return int(status.split(" ", 1)[0]), list(headers), content
+
+
+def _refusal(error: ServiceException) -> Ec2Error:
+    return Ec2Error(str(error.code), str(error.message))
 
 
 def reset() -> None:

@@ -13,7 +13,7 @@ from hostler_sandbox.aws.call import Call
 from hostler_sandbox.aws.ec2 import Ec2Front
 from hostler_sandbox.aws.errors import Ec2Error
 from hostler_sandbox.aws.faults import error_of, facts
-from hostler_sandbox.aws.moto_server import Answer, MotoServer
+from hostler_sandbox.aws.moto_server import Answer, MotoFailedError, MotoServer
 from hostler_sandbox.aws.s3_kms_mends import kms_answer, s3_refusal
 from hostler_sandbox.journal import Journal
 from hostler_sandbox.state.estate import Estate
@@ -28,7 +28,7 @@ _REASONS: Final = {
     412: "Precondition Failed",
     500: "Internal Server Error",
     503: "Service Unavailable",
-}  # noqa: E501 - one table
+}
 _ERRORS_FROM: Final = 300
 _JSON_CODES: Final = {"RequestLimitExceeded": "ThrottlingException", "UnauthorizedOperation": "AccessDeniedException"}
 """The code that the JSON services use for the same thing. Source: "Common errors", API reference of KMS and Systems Manager."""
@@ -56,7 +56,7 @@ class Overlay:
             call.params = _typed(call)
         if slow := self._faults.take("slow", facts(call)):
             time.sleep(slow.delay_s)
-        status, headers, body = self._refused(call) or self._answer(call)
+        status, headers, body = self._refused(call) or self._guarded(call)
         lost = self._faults.take("answer_lost", facts(call)) if status < _ERRORS_FROM else None
         if not call.error and status >= _ERRORS_FROM:
             call.error = _code_of(status, body)
@@ -77,6 +77,13 @@ class Overlay:
             return _error_answer(call, refusals.unauthorized(call.action, call.service))
         fault = self._faults.take("error", facts(call))
         return _error_answer(call, error_of(fault)) if fault else None
+
+    def _guarded(self, call: Call) -> Answer:
+        try:
+            return self._answer(call)
+        except MotoFailedError as failure:
+            text = f"The sandbox (simulated) cannot serve {call.service}:{call.action}: {failure}"
+            return _error_answer(call, Ec2Error("UnsupportedOperation", text))
 
     def _answer(self, call: Call) -> Answer:
         if call.service == "ec2" and call.action:

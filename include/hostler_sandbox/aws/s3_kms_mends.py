@@ -21,8 +21,18 @@ _USES_KEY: Final = frozenset(
     {"Encrypt", "Decrypt", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncrypt", "Sign", "Verify", "GenerateMac"}
 )
 _TAKES_BARE_ID: Final = frozenset(
-    {"EnableKey", "DisableKey", "EnableKeyRotation", "DisableKeyRotation", "GetKeyRotationStatus", "RotateKeyOnDemand"}
-)  # noqa: E501 - one list
+    {
+        "CancelKeyDeletion",
+        "DisableKey",
+        "DisableKeyRotation",
+        "EnableKey",
+        "EnableKeyRotation",
+        "GetKeyRotationStatus",
+        "ListKeyRotations",
+        "RotateKeyOnDemand",
+        "ScheduleKeyDeletion",
+    }
+)
 """moto answers HTTP 500 to these when the key is named by its ARN, as KMS allows."""
 
 

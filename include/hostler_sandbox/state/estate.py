@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
+from hostler_sandbox.addresses import Addresses
 from hostler_sandbox.clock import SandboxClock
 from hostler_sandbox.journal import Journal
-from hostler_sandbox.addresses import Addresses
 from hostler_sandbox.nodes_port import BootError, NodeRuntime, NodeSpec
 from hostler_sandbox.nodes_power import SupportsPower
 from hostler_sandbox.state.errors import NoStockError, PriceTooLowError, QuotaError, UnknownMachineError, WrongStateError

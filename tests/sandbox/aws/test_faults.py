@@ -71,6 +71,7 @@ def test_boot_failure_when_it_ends_then_terminated_with_the_clouds_reason(rig):
 def test_boot_failure_when_no_ssh_then_running_but_impaired(rig):
     rig.post("fault", kind="boot_failure")
     one = rig.run_one()
+    rig.pass_s(1)
     rig.pass_s(60)
     status = rig.ec2.describe_instance_status(InstanceIds=[one])["InstanceStatuses"][0]
     assert status["InstanceStatus"]["Status"] == "impaired"

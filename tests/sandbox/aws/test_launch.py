@@ -77,7 +77,13 @@ def test_run_instances_when_the_spot_price_is_higher_then_spot_max_price_too_low
     ],
 )
 def test_run_instances_when_what_it_names_does_not_exist_then_refused(rig, change, code):
-    request = {"ImageId": rig.fixtures["images"]["us-east-1/gpu"], "InstanceType": "p5.48xlarge", "MinCount": 1, "MaxCount": 1, **change}
+    request = {
+        "ImageId": rig.fixtures["images"]["us-east-1/gpu"],
+        "InstanceType": "p5.48xlarge",
+        "MinCount": 1,
+        "MaxCount": 1,
+        **change,
+    }
     with refused(code):
         rig.ec2.run_instances(**request)
     assert rig.control("machines")[1]["machines"] == [] or not rig.sandbox.estate.alive()

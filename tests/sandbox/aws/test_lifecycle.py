@@ -106,7 +106,9 @@ def test_terminate_when_protected_then_refused_and_one_unknown_id_refuses_all(ri
 
 
 def test_terminate_when_done_then_the_disk_and_the_card_are_gone(rig):
-    tags = [{"ResourceType": kind, "Tags": [{"Key": "t", "Value": "1"}]} for kind in ("volume", "network-interface", "instance")]
+    tags = [
+        {"ResourceType": kind, "Tags": [{"Key": "t", "Value": "1"}]} for kind in ("volume", "network-interface", "instance")
+    ]
     disk = [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 50, "Encrypted": True, "VolumeType": "gp3"}}]
     one = rig.run_one(BlockDeviceMappings=disk, TagSpecifications=tags)
     tagged = [{"Name": "tag:t", "Values": ["1"]}]

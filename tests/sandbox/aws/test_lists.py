@@ -12,7 +12,10 @@ def ids_of(reply):
 
 def test_pages_when_launched_in_one_reservation_then_max_results_counts_instances(rig):
     made = ids_of({"Reservations": [rig.run(instance_type="g5.xlarge", count=12, TagSpecifications=[TAG])]})
-    filters = [{"Name": "tag:hostler:deployment", "Values": ["d"]}, {"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    filters = [
+        {"Name": "tag:hostler:deployment", "Values": ["d"]},
+        {"Name": "instance-state-name", "Values": ["pending", "running"]},
+    ]
     pages = list(rig.ec2.get_paginator("describe_instances").paginate(Filters=filters, PaginationConfig={"PageSize": 5}))
     assert [len(ids_of(page)) for page in pages] == [5, 5, 2]
     assert [one for page in pages for one in ids_of(page)] == made
