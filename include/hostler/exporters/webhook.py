@@ -1,7 +1,8 @@
 """Tells a person by a signed post what needs one. The event log stays the record; this is only the bell.
 
 The body is one JSON document a call: ``{"version": 1, "deployment": ..., "events": [...]}``, each event with sequence, at,
-lease_id, who, what, why and evidence. ``X-Hostler-Signature: sha256=<hex>`` is the HMAC-SHA256 of the body under the shared secret.
+lease_id, who, what, why and evidence. ``X-Hostler-Signature: sha256=<hex>`` is the
+HMAC-SHA256 of the body under the shared secret.
 """
 
 import hashlib
