@@ -11,7 +11,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One accelerator model. ``has_row_remap``: Ampere and later remap rows; older ones retire pages."""
+    """One accelerator model. ``has_row_remap``: Ampere and later remap rows; older ones retire pages.
+
+    ``has_margin``: the driver tells the distance to the limit, not the limits.
+    """
 
     name: str
     architecture: str
@@ -30,6 +33,7 @@ class Device:
     nvlink_version: int = 0
     has_mig: bool = False
     has_row_remap: bool = True
+    has_margin: bool = False
     needs_fabric: bool = False
 
 
@@ -39,7 +43,7 @@ def _device(name: str, architecture: str, pci_id: str, memory_mib: int, watts: i
         name=name, architecture=architecture, brand="NVIDIA" if not name.startswith("Tesla") else "Tesla", pci_id=pci_id,
         memory_mib=memory_mib, power_limit_watts=watts, idle_watts=round(watts * 0.1, 2), sm_clock_mhz=clocks[0],
         memory_clock_mhz=clocks[1], pcie_gen=gen, slowdown_c=89, shutdown_c=92, nvlinks=links[0], nvlink_gb_per_s=links[1],
-        nvlink_version=links[2], **more,
+        nvlink_version=links[2], has_margin=architecture in {"Ada Lovelace", "Hopper", "Blackwell"}, **more,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import time
 import uuid
+from pathlib import Path
 from typing import Final
 
 from hostler_sandbox.nodes.accelerators import DEVICES, Device
@@ -37,6 +38,8 @@ def first_state(spec: NodeSpec) -> dict[str, str]:
         "lib.version": "",
         "fabric.version": "",
         "cuda.toolkit": "",
+        "cuda.driver": "",
+        "driver.hangs": "0",
         "apt.updated": "0",
         "gpu.count": str(spec.accelerator_count if spec.accelerator else 0),
         "pkg.python3": "3.12.3-0ubuntu2",
@@ -67,8 +70,8 @@ def _device_state(device: Device, node_id: str, index: int) -> dict[str, str]:
         "memory_used_mib": "0",
         "temperature_c": "31",
         "memory_temperature_c": "38" if device.has_row_remap else "",
-        "slowdown_c": str(device.slowdown_c),
-        "shutdown_c": str(device.shutdown_c),
+        **_limits(device),
+        "vbios": "SIMULATED",
         "utilisation_percent": "0",
         "memory_utilisation_percent": "0",
         "power_watts": str(device.idle_watts),
@@ -93,7 +96,8 @@ def _device_state(device: Device, node_id: str, index: int) -> dict[str, str]:
         "needs_fabric": str(int(device.needs_fabric)),
         "lost": "0",
         "absent": "0",
-        "reset_required": "0",
+        "recovery_action": "0",
+        "sram_exceeded": "0",
         "processes": "",
     }
     counters = [f"ecc_{span}_{kind}" for span in ("volatile", "aggregate") for kind in ("corrected", "uncorrected")]
@@ -103,6 +107,14 @@ def _device_state(device: Device, node_id: str, index: int) -> dict[str, str]:
     one |= dict.fromkeys(remap, "0" if device.has_row_remap else "")
     one |= dict.fromkeys(retired, "" if device.has_row_remap else "0")
     return {f"gpu.{index}.{key}": value for key, value in one.items()}
+
+
+def _limits(device: Device) -> dict[str, str]:
+    """Hopper, Ada and later tell how far below their limit they are; older ones tell the limits."""
+    keys = ("slowdown_c", "shutdown_c", "limit_c", "slowdown_margin_c", "shutdown_margin_c")
+    if device.has_margin:
+        return dict(zip(keys, ("", "", "87", "-2", "-8"), strict=True))
+    return dict(zip(keys, (str(device.slowdown_c), str(device.shutdown_c), "", "", ""), strict=True))
 
 
 def install_image(node: NodeState, spec: NodeSpec) -> None:
@@ -132,6 +144,7 @@ def power_on(node: NodeState) -> None:
         values["booted_at"] = f"{time.time():.3f}"
         module, count = values["module.installed"], int(values["gpu.count"])
         values["module.loaded"] = module if count else ""
+        values["driver.hangs"] = "0"
         values["nouveau"] = "1" if count and not module else "0"
         for index in range(count):
             _reset(values, f"gpu.{index}.")
@@ -140,13 +153,16 @@ def power_on(node: NodeState) -> None:
                 values[key] = "enabled,active" if value.startswith("enabled") else "disabled,inactive"
         if values.get("svc.nvidia-persistenced") == "enabled,active":
             values.update({f"gpu.{index}.persistence": "1" for index in range(count)})
+    kernel = Path(node.root / "proc/sys/kernel/random")
+    kernel.mkdir(parents=True, exist_ok=True)
+    (kernel / "boot_id").write_text(f"{values['boot_id']}\n", encoding="utf-8")
     node.log_kernel(*_boot_messages(values))
 
 
 def _reset(values: dict[str, str], prefix: str) -> None:
     """What a power cycle clears: volatile ECC, lost state, pending remaps (done now), throttling, processes."""
     values[f"{prefix}ecc"] = values[f"{prefix}ecc_pending"]
-    cleared = {"ecc_volatile_corrected": "0", "ecc_volatile_uncorrected": "0", "lost": "0", "reset_required": "0", "processes": "",
+    cleared = {"ecc_volatile_corrected": "0", "ecc_volatile_uncorrected": "0", "lost": "0", "recovery_action": "0", "processes": "",
                "throttle": "1", "memory_used_mib": "0", "utilisation_percent": "0", "persistence": "0"}  # fmt: skip
     values |= {prefix + key: value for key, value in cleared.items()}
     for key in ("remap_pending", "retire_pending"):

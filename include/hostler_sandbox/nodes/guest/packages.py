@@ -185,6 +185,7 @@ def install(node: NodeState, values: dict[str, str], package: Package) -> list[s
         make_pip(node.root / "usr", str(node.root / "usr/bin/python3"))
     if "library" in package.gives:
         values["lib.version"] = package.driver
+        values["cuda.driver"] = cuda_of(package.driver)
         _link_libraries(node, facts)
     if "fabric" in package.gives:
         values["fabric.version"] = package.driver
