@@ -13,10 +13,9 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
-from botocore.loaders import Loader
-from botocore.model import ServiceModel
 from moto.core.parse import EC2QueryParser
 from moto.core.serialize import EC2Serializer
+from moto.core.utils import get_service_model
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.datastructures import MultiDict
 
@@ -56,7 +55,7 @@ class AwsWire:
         self._journal = journal
         self._ec2 = Ec2(cloud, account.surroundings())
         self._moto = DomainDispatcherApplication(create_backend_app)
-        self._model = ServiceModel(Loader().load_service_model("ec2", "service-2"), "ec2")
+        self._model = get_service_model("ec2")
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Answers one request and writes it down."""
