@@ -1,14 +1,18 @@
 """What the processes of the race tests run; a module of its own, since those processes import it."""
 
 import os
+import stat
+from pathlib import Path
 from typing import Any
 
+import psycopg  # noqa: F401 - loaded before a process gives up the right to read it
 from tests.stores import samples
 from tests.stores.samples import NO_CAPS
 
 from hostler.ledger.errors import LedgerError
 from hostler.ledger.port import Ledger
 from hostler.model.lease import Fence
+from hostler.stores.embedded import EmbeddedPostgres
 from hostler.stores.postgres import PostgresLedger
 
 
@@ -43,3 +47,24 @@ def _fill(ledger: Ledger, fence: Fence) -> str:
     except LedgerError as error:
         return type(error).__name__
     return "stored"
+
+
+def start_server(folder: str, answers: Any) -> None:
+    """Starts the embedded server and tells its address and process id."""
+    server = EmbeddedPostgres(folder, is_durable=False)
+    server.start()
+    answers.put((server.url(), server.pid))
+
+
+def serve_as_nobody(folder: str, answers: Any) -> None:
+    """Runs a server as a normal user; tells the password's mode, and whether it ran and runs."""
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+    server = EmbeddedPostgres(folder, is_durable=False)
+    server.start()
+    mode = stat.S_IMODE((server.folder / "password").stat().st_mode)
+    assert server.pid is not None
+    did_run = Path(f"/proc/{server.pid}").stat().st_uid == os.getuid()
+    server.remove()
+    answers.put((mode, did_run, server.is_running()))
