@@ -191,5 +191,3 @@ class SimNodes:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-

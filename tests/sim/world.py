@@ -235,5 +235,3 @@ def run_ref(number=0):
 
 def make_world(seed=0, **changes):
     return World(rng=random.Random(seed), **changes)
-
-
