@@ -133,14 +133,18 @@ def _for_effect(known: Meaning, effect: Effect) -> Meaning:
 
 
 def _by_status(status: int, effect: Effect) -> Meaning:
-    """Returns the safe default: a create may have worked unless the cloud clearly refused it; a delete is tried without end."""
+    """Returns the safe default for a code that nothing is known of.
+
+    A create may have worked unless the cloud clearly refused it. A refused one goes on like a stock-out: the next zone now,
+    this one again later and ever more seldom; neither stuck on one zone nor given up for good. A delete is tried without end.
+    """
     if status == _TOO_MANY_REQUESTS:
         return Meaning(CloudThrottledError, "status")
     if status in _REFUSED:
         return Meaning(CloudAuthError, "status")
     is_refusal = _BAD_REQUEST <= status < _SERVER_ERROR
-    if effect == "create" and not is_refusal:
-        return Meaning(AnswerLostError, "status")
+    if effect == "create":
+        return Meaning(InsufficientCapacityError if is_refusal else AnswerLostError, "status")
     if effect == "delete" and is_refusal:
         return Meaning(TeardownRefusedError, "status")
     return Meaning(CloudUnavailableError, "status")
