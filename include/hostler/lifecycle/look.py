@@ -1,81 +1,167 @@
-"""Looks at a lease's nodes without changing anything: are they ready, are they healthy?"""
+"""Looks at the cloud and brings the rows up to it: what is there, what is gone, and what came of launches without an answer."""
 
 import asyncio
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from hostler.lifecycle.fleet import Fleet
-from hostler.lifecycle.slots import slots_of
-from hostler.model.enums import LeaseState, NodeState, Verdict
-from hostler.model.lease import LeaseView, Node
-from hostler.reach.port import ReachError
+from hostler.cloud.driver import Machine, MachineState
+from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError
+from hostler.cloud.tags import INTENT, LEASE
+from hostler.lifecycle.adopt import adopt
+from hostler.lifecycle.charge import Charge
+from hostler.lifecycle.ending import is_young
+from hostler.lifecycle.events import words_of
+from hostler.lifecycle.slots import has_reached, live_nodes
+from hostler.lifecycle.step import Effect
+from hostler.model.enums import IntentState, NodeState, Phase
+from hostler.model.lease import Event, Intent, Node, Record
 
+MISSES = 3
+"""Lists in a row that must miss a machine before it is asked for by its id; only that answer makes it gone."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What was seen.
-
-    Attributes:
-        is_met: every node of the gang is as wanted. is_hopeless: the lease is over, or a node failed: waiting does not help.
-        reasons: words, one a node or lease that is not as wanted.
-    """
-
-    is_met: bool
-    is_hopeless: bool
-    reasons: tuple[str, ...]
+NOTHING = "NothingCameOfItError"
+ALIVE = frozenset({MachineState.PENDING, MachineState.RUNNING})
 
 
-_OVER = frozenset({LeaseState.DRAINING, LeaseState.RELEASED, LeaseState.EXPIRED, LeaseState.LOST})
+async def look(charge: Charge, effect: Effect) -> None:
+    """Effect LOOK: one list per region of the lease's intents, then one write."""
+    regions = sorted({(intent.offering.cloud, intent.offering.region) for intent in charge.view.intents})
+    began_at = charge.now()
+    answers = await asyncio.gather(*(_list(charge, *region) for region in regions), return_exceptions=True)
+    lists: dict[tuple[str, str], tuple[Machine, ...]] = {}
+    for region, answer in zip(regions, answers, strict=True):
+        if isinstance(answer, CloudError):
+            _put_off(charge, effect.key, answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            lists[region] = answer
+    await _bring_up(charge, lists, began_at)
+    if len(lists) == len(regions):
+        charge.memory.looked_at = began_at
+        charge.memory.clear(effect.key)
 
 
-def nodes_ready(view: LeaseView) -> Look:
-    """Says whether every slot has a node that is set up (state ``initialized``)."""
-    if over := _over(view):
-        return over
-    reasons = []
-    for slot in slots_of(view):
-        if slot.node is None:
-            reasons.append(f"slot {slot.index}: no node")
-        elif slot.node.state is not NodeState.INITIALIZED:
-            reasons.append(f"{slot.node.node_name}: {slot.node.state}")
-    return Look(is_met=not reasons, is_hopeless=False, reasons=tuple(reasons))
+async def _list(charge: Charge, cloud: str, region: str) -> tuple[Machine, ...]:
+    driver = charge.driver(cloud)
+    charge.memory.call_budget_s = max(charge.memory.call_budget_s, driver.call_budget_s)
+    charge.memory.list_lag_s = max(charge.memory.list_lag_s, driver.list_lag_s)
+    return await charge.call("list", lambda: driver.list_nodes(region, {LEASE: charge.lease.lease_id}))
 
 
-async def nodes_healthy(fleet: Fleet, lease_id: str, max_age_s: float) -> Look:
-    """Says whether every node is healthy by a probe that is at most ``max_age_s`` old; probes those whose last one is older.
-
-    A node that does not answer is ``unknown``: neither healthy nor failed.
-
-    Raises:
-        LeaseNotFoundError: no such lease. LedgerUnavailableError: ask again later.
-    """
-    view = await asyncio.to_thread(fleet.ledger.view, lease_id)
-    ready = nodes_ready(view)
-    if not ready.is_met:
-        return ready
-    now = await asyncio.to_thread(fleet.ledger.now)
-    nodes = [slot.node for slot in slots_of(view) if slot.node is not None]
-    verdicts = await asyncio.gather(*(_verdict(fleet, node, now, max_age_s) for node in nodes))
-    ill = [(node, *found) for node, found in zip(nodes, verdicts, strict=True) if found[0] is not Verdict.HEALTHY]
-    reasons = tuple(f"{node.node_name}: {verdict}: {', '.join(words)}" for node, verdict, words in ill)
-    return Look(is_met=not ill, is_hopeless=any(entry[1] is Verdict.FAILED for entry in ill), reasons=reasons)
+def _put_off(charge: Charge, key: str, error: CloudError) -> None:
+    """A look that was refused changes no verdict. Denied on the way up, it ends the lease early with the cloud's own words."""
+    after_s = charge.memory.backoff_s(key, 5.0, 120.0)
+    if isinstance(error, CloudThrottledError) and error.retry_after_s is not None:
+        after_s = max(1.0, error.retry_after_s)
+    charge.memory.hold(key, charge.now(), after_s, f"the cloud cannot be asked: {words_of(error)}")
+    if isinstance(error, CloudAuthError) and not has_reached(charge.lease, Phase.LAUNCH):
+        charge.memory.fatal = f"look-up: {words_of(error)}"
 
 
-async def _verdict(fleet: Fleet, node: Node, now: datetime, max_age_s: float) -> tuple[Verdict, tuple[str, ...]]:
-    if node.probed_at is not None and (now - node.probed_at).total_seconds() <= max_age_s:
-        return node.health, node.health_reasons
+async def _bring_up(charge: Charge, lists: dict[tuple[str, str], tuple[Machine, ...]], began_at: datetime) -> None:
+    """Compares rows and machines, and writes all differences at once."""
+    found: dict[str, list[Machine]] = {}
+    for machine in (machine for machines in lists.values() for machine in machines):
+        charge.memory.machines[machine.provider_id] = machine.state
+        found.setdefault(machine.tags.get(INTENT, ""), []).append(machine)
+    records: list[Record] = []
+    events: list[Event] = []
+    for intent in charge.view.intents:
+        if (intent.offering.cloud, intent.offering.region) in lists and intent.state is not IntentState.OWNED:
+            _settle(charge, intent, found.get(intent.intent_id, []), began_at, records, events)
+    by_id = {machine.provider_id: machine for machines in found.values() for machine in machines}
+    for node in live_nodes(charge.view):
+        if (node.offering.cloud, node.offering.region) not in lists:
+            continue
+        seen = by_id.get(node.provider_id)
+        after, words = await _missed(charge, node) if seen is None else _seen(node, seen, charge.now())
+        if after is not node:
+            records.append(after)
+        if words:
+            what = "node.gone" if after.state is NodeState.GONE else f"node.{after.state}"
+            events.append(charge.event(what, words, slot_index=node.slot_index, provider_id=node.provider_id))
+    if records or events:
+        await charge.write("look", records, events)
+
+
+def _settle(
+    charge: Charge, intent: Intent, machines: list[Machine], began_at: datetime, records: list[Record], events: list[Event]
+) -> None:
+    """An intent without a known machine: adopted when its machine is there, refused when nothing can come of it any more."""
+    machine = next((m for m in machines if m.state in ALIVE), machines[0] if machines else None)
+    if machine is not None:
+        owned, node, event = adopt(charge, intent, machine)
+        records += [owned, node]
+        events.append(event)
+        return
+    is_asked = intent.state is IntentState.OPEN and intent.fence == charge.fence.token
+    deadline = intent.settle_after + timedelta(seconds=charge.driver(intent.offering.cloud).list_lag_s)
+    if intent.state is IntentState.REFUSED or is_asked or began_at <= deadline:
+        return
+    words = f"slot {intent.slot_index}: no machine by its tags after {deadline:%H:%M:%S} UTC, nothing came of the launch"
+    records.append(replace(intent, state=IntentState.REFUSED, error=NOTHING, error_text=words))
+    events.append(charge.event("intent.refused", words, slot_index=intent.slot_index, intent_id=intent.intent_id))
+
+
+def _seen(node: Node, machine: Machine, now: datetime) -> tuple[Node, str]:
+    """Returns the node brought up to what the cloud shows, and words when its state moved."""
+    fresh = replace(
+        node, address=machine.address or node.address, launched_at=machine.launched_at or node.launched_at, misses=0
+    )
+    reason = machine.state_reason or f"the cloud shows it {machine.state}"
+    match machine.state:
+        case MachineState.TERMINATED:
+            ended_at = max(machine.ended_at or now, fresh.launched_at)
+            why = node.ending_reason or f"the cloud took it: {reason}"
+            return replace(fresh, state=NodeState.GONE, ended_at=ended_at, ending_reason=why, is_leak_suspected=False), reason
+        case MachineState.TERMINATING if node.state is not NodeState.TERMINATING:
+            why = node.ending_reason or f"the cloud takes it: {reason}"
+            return replace(fresh, state=NodeState.TERMINATING, ending_reason=why), why
+        case MachineState.STOPPING if node.state not in {NodeState.STOPPING, NodeState.STOPPED, NodeState.TERMINATING}:
+            return replace(fresh, state=NodeState.STOPPING), reason
+        case MachineState.STOPPED if node.state not in {NodeState.STOPPED, NodeState.TERMINATING}:
+            return replace(fresh, state=NodeState.STOPPED), reason
+    # A row is written only for news: 500 nodes that are well cost no write.
+    return (node, "") if fresh == node else (replace(fresh, last_seen_at=now), "")
+
+
+async def _missed(charge: Charge, node: Node) -> tuple[Node, str]:
+    """A list did not show the node. Old ones are asked for by id; only "no such machine" makes it gone."""
+    intent = next(intent for intent in charge.view.intents if intent.intent_id == node.intent_id)
+    driver = charge.driver(node.offering.cloud)
+    if is_young(intent, charge.now(), driver.list_lag_s):
+        return node, ""
+    missed = replace(node, misses=node.misses + 1)
+    if missed.misses < MISSES:
+        return missed, ""
     try:
-        document = await fleet.nodes.probe(node)
-    except ReachError as error:
-        return Verdict.UNKNOWN, (str(error),)
-    offering = node.offering
-    report = fleet.seams.judge(document, accelerator=offering.accelerator, accelerator_count=offering.accelerator_count)
-    return report.verdict, report.reasons
+        machine = await charge.call("get", lambda: driver.get_node(node.offering.region, node.provider_id))
+    except NodeNotFoundError as error:
+        words = f"{MISSES} lists missed it and the cloud knows it no more: {words_of(error)}"
+        why = node.ending_reason or f"the cloud took it: {words}"
+        ended_at = max(charge.now(), node.launched_at)
+        return replace(missed, state=NodeState.GONE, ended_at=ended_at, ending_reason=why, is_leak_suspected=False), words
+    except CloudError:
+        return missed, ""
+    return _seen(node, machine, charge.now())
 
 
-def _over(view: LeaseView) -> Look | None:
-    lease = view.lease
-    if lease.failure is None and lease.state not in _OVER:
-        return None
-    words = lease.failure or lease.release_reason or f"the lease is {lease.state}"
-    return Look(is_met=False, is_hopeless=True, reasons=(words,))
+async def check_node(charge: Charge, node: Node) -> Node:
+    """Asks the cloud for one node and writes what it says. After any failure on a node, this comes first.
+
+    Returns:
+        The node as stored; unchanged when the cloud shows it running, or cannot be asked.
+    """
+    driver = charge.driver(node.offering.cloud)
+    try:
+        machine = await charge.call("get", lambda: driver.get_node(node.offering.region, node.provider_id))
+    except NodeNotFoundError:
+        return node  # the lists decide with their misses; a young machine may be missing here
+    except CloudError:
+        return node
+    after, words = _seen(node, machine, charge.now())
+    if not words:
+        return node
+    event = charge.event(f"node.{after.state}", words, slot_index=node.slot_index, provider_id=node.provider_id)
+    return await charge.write_node("node-checked", after, event)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from hostler.lifecycle.fleet import Fleet
-from hostler.lifecycle.look import Look, nodes_healthy, nodes_ready
+from hostler.lifecycle.condition import Condition, nodes_healthy, nodes_ready
 from hostler_sensors.fleet_access import shared_fleet
 from hostler_sensors.triggers.converge import MIN_AFTER_DEFERRAL_S, fired
 
@@ -51,7 +51,7 @@ class HealthTrigger(BaseTrigger):
         yield fired(self.lease_id, "; ".join(seen.reasons) or f"all nodes are {self.wanted}")
 
 
-async def look(fleet: Fleet, lease_id: str, wanted: str, max_age_s: float) -> Look:
+async def look(fleet: Fleet, lease_id: str, wanted: str, max_age_s: float) -> Condition:
     """Returns what is seen of the lease's nodes now."""
     if wanted == HEALTHY:
         return await nodes_healthy(fleet, lease_id, max_age_s)
