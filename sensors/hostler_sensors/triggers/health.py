@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.condition import Condition, nodes_healthy, nodes_ready
+from hostler.lifecycle.fleet import Fleet
 from hostler_sensors.fleet_access import shared_fleet
 from hostler_sensors.triggers.converge import MIN_AFTER_DEFERRAL_S, fired
 
