@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import BaseOperator
-from airflow.triggers.base import StartTriggerArgs
+from airflow.triggers.base import BaseTrigger, StartTriggerArgs
 
 from hostler.lifecycle.outcome import Failed, Waiting
 from hostler.model.enums import Phase
@@ -12,7 +12,8 @@ from hostler.model.lease import LeaseView
 from hostler_operators.converge import drive, fail
 from hostler_sensors.fleet_access import fleet
 from hostler_sensors.run_identity import StepIdentity
-from hostler_sensors.triggers.run import RunTrigger
+from hostler_sensors.triggers.converge import ConvergeTrigger
+from hostler_sensors.triggers.run import RunTrigger, missing_nodes
 
 LONGEST = timedelta(days=7)
 """A trigger that is lost is noticed after this; the retry re-attaches. Deadlines of the request are kept in the ledger."""
@@ -64,7 +65,12 @@ class RunWorkloadOperator(BaseOperator):
             fail(outcome)
         if isinstance(outcome, Waiting):
             self.log.info("lease %s waits: %s", outcome.lease_id, outcome.reason)
-            attempt = str(context["ti"].try_number)
-            trigger = RunTrigger(lease_dag_id=step.run.dag_id, lease_run_id=step.run.run_id, attempt=attempt)
-            self.defer(trigger=trigger, method_name="go_on", timeout=LONGEST)
+            self.defer(trigger=self._next_trigger(context, outcome), method_name="go_on", timeout=LONGEST)
         return numbers_of(fleet().ledger.view(step.lease_id))
+
+    def _next_trigger(self, context: Any, wait: Waiting) -> BaseTrigger:
+        """Returns who watches meanwhile: the job's trigger, or, while nodes are being replaced, the lease's."""
+        if missing_nodes(fleet().ledger.view(wait.lease_id)):
+            return ConvergeTrigger(lease_id=wait.lease_id, phase=Phase.RUN.value, retry_after_s=wait.retry_after_s)
+        instance = context["ti"]
+        return RunTrigger(lease_dag_id=instance.dag_id, lease_run_id=instance.run_id, attempt=str(instance.try_number))

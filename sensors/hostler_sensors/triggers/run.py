@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -12,16 +13,25 @@ from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.next_run import WORKING
 from hostler.lifecycle.outcome import Failed, Reached
 from hostler.lifecycle.slots import slots_of
-from hostler.lifecycle.watch import watch
 from hostler.model.enums import Phase
 from hostler.model.lease import Event, LeaseView, lease_id_for
 from hostler.model.request import RunRef
 from hostler_sensors.fleet_access import shared_fleet
 from hostler_sensors.run_identity import holder_of
-from hostler_sensors.triggers.converge import MAX_WATCH_S, MIN_AFTER_DEFERRAL_S, fired
+from hostler_sensors.triggers.converge import MIN_AFTER_DEFERRAL_S, fired
+
+FOLLOW_S = 240.0
+"""How long one converge follows the job before it takes the fence anew, and with it leaves one more event."""
+
+WORKER_ONLY = frozenset({"write:intent:before", "launch:before", "terminate:before"})
+"""Labels of ``Fleet.crash`` before what only a worker does: the triggerer's cloud permissions are for reading."""
 
 LEDGER_PAUSE_S = 15.0
 """Pause before the next look while the ledger cannot be reached."""
+
+
+class WorkerNeededError(Exception):
+    """What is to be done next is for a worker: nothing of it was done here."""
 
 
 class RunTrigger(BaseTrigger):
@@ -53,8 +63,7 @@ class RunTrigger(BaseTrigger):
         """Yields one event when the job has ended, a node is missing, or the lease is somebody else's now."""
         loop = asyncio.get_running_loop()
         not_before = loop.time() + self.quiet_s
-        fleet = await shared_fleet()
-        reason = await self._follow(fleet)
+        reason = await self._follow(without_purchases(await shared_fleet()))
         await asyncio.sleep(max(0.0, not_before - loop.time()))
         yield fired(self._lease_id, reason)
 
@@ -102,18 +111,34 @@ class RunTrigger(BaseTrigger):
                 await asyncio.sleep(LEDGER_PAUSE_S)
 
     async def _look(self, fleet: Fleet) -> str:
-        """Does one round and waits until the next is due; returns why a worker is needed, empty when none is."""
+        """Drives the job for a while; returns why a worker is needed, empty when none is."""
         if words := missing_nodes(await asyncio.to_thread(fleet.ledger.view, self._lease_id)):
             return words
-        outcome = await converge(fleet, self._lease_id, Phase.RUN, holder=self._holder, budget_s=0)
+        try:
+            outcome = await converge(fleet, self._lease_id, Phase.RUN, holder=self._holder, budget_s=FOLLOW_S)
+        except WorkerNeededError as error:
+            return str(error)
         if isinstance(outcome, Reached):
             return "the job has ended"
         if isinstance(outcome, Failed):
             return outcome.reason
-        longest_s = min(max(outcome.retry_after_s, 1.0), MAX_WATCH_S)
-        self.log.info("%s; next look in at most %.0f s", outcome.reason, longest_s)
-        await watch(fleet, self._lease_id, Phase.RUN, min_s=0, max_s=longest_s)
+        self.log.info("%s; next look in %.0f s", outcome.reason, outcome.retry_after_s)
+        await asyncio.sleep(outcome.retry_after_s)
         return ""
+
+
+def without_purchases(fleet: Fleet) -> Fleet:
+    """Returns the fleet with a guard: before a machine would be bought or ended, converge is stopped by WorkerNeededError.
+
+    Stopping there is safe: converge may be ended at any of its ``crash`` points, and goes on in the next process.
+    """
+
+    def guard(label: str) -> None:
+        if label in WORKER_ONLY:
+            raise WorkerNeededError("a node has to be replaced")
+        fleet.crash(label)
+
+    return replace(fleet, crash=guard)
 
 
 def missing_nodes(view: LeaseView) -> str:
