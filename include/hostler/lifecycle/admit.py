@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from hostler.ledger.errors import LeaseNotFoundError
 from hostler.lifecycle.conf import read_conf
 from hostler.lifecycle.events import make_event
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.plan import lowest_usd_cap
 from hostler.lifecycle.refusal import Problem, RequestRefusedError
-from hostler.ledger.errors import LeaseNotFoundError
 from hostler.model.enums import LeaseState, Phase
 from hostler.model.lease import Lease, lease_id_for
 from hostler.model.request import NodeRequest, RunRef
@@ -61,9 +61,7 @@ def admit(
     return view.lease
 
 
-def _check(
-    fleet: Fleet, lease_id: str, conf: Mapping[str, Any], who: str, check_workload: CheckWorkload | None
-) -> NodeRequest:
+def _check(fleet: Fleet, lease_id: str, conf: Mapping[str, Any], who: str, check_workload: CheckWorkload | None) -> NodeRequest:
     """Returns the request, or writes the refusal and raises it."""
     try:
         request = read_conf(conf)
@@ -106,7 +104,9 @@ def _against_limits(fleet: Fleet, request: NodeRequest, now: datetime) -> list[P
     if request.deadline_at is not None and request.deadline_at <= now:
         problems.append(("deadline", f"{request.deadline_at.isoformat()} has passed; it is {now.isoformat()}"))
     if settings.usd_per_run is not None and request.max_cost_usd > settings.usd_per_run:
-        problems.append(("max_cost_usd", f"{request.max_cost_usd} is above limits.usd_per_run; allowed: up to {settings.usd_per_run}"))
+        problems.append(
+            ("max_cost_usd", f"{request.max_cost_usd} is above limits.usd_per_run; allowed: up to {settings.usd_per_run}")
+        )
     if caps is None:
         return problems
     most = min((cap for cap in (caps.nodes, caps.tenant_nodes) if cap is not None), default=None)

@@ -30,7 +30,9 @@ def read_conf(conf: Mapping[str, Any]) -> NodeRequest:
     """
     _check_size(conf)
     problems: list[Problem] = [
-        (str(name)[:SHOWN], f"unknown field; allowed: {', '.join(REQUEST_FIELDS)}") for name in conf if name not in REQUEST_FIELDS
+        (str(name)[:SHOWN], f"unknown field; allowed: {', '.join(REQUEST_FIELDS)}")
+        for name in conf
+        if name not in REQUEST_FIELDS
     ]
     values: dict[str, Any] = {}
     for name, field in REQUEST_FIELDS.items():
@@ -48,7 +50,9 @@ def _check_size(conf: Mapping[str, Any]) -> None:
     try:
         size = len(json.dumps(conf, default=str).encode("utf-8", "surrogatepass"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise RequestRefusedError((("conf", f"is not JSON: {type(error).__name__}; allowed: an object of JSON values"),)) from error
+        raise RequestRefusedError(
+            (("conf", f"is not JSON: {type(error).__name__}; allowed: an object of JSON values"),)
+        ) from error
     if size > MAX_CONF_BYTES:
         raise RequestRefusedError((("conf", f"{size} bytes; allowed: up to {MAX_CONF_BYTES} bytes"),))
 
