@@ -214,7 +214,7 @@ def test_run_operator_when_serialized_then_enters_by_its_trigger():
     arguments = operator.start_trigger_args
     assert operator.start_from_trigger
     assert set(arguments.trigger_kwargs) >= set(operator.template_fields)
-    assert RunTrigger(**{**arguments.trigger_kwargs}).serialize()[0] == arguments.trigger_cls
+    assert RunTrigger(**arguments.trigger_kwargs).serialize()[0] == arguments.trigger_cls
 
 
 def test_worker_when_a_step_ends_then_connections_to_nodes_are_closed(prepared):

@@ -71,7 +71,7 @@ class CapacityTrigger(BaseTrigger):
         fleet = await shared_fleet()
         while not (worth := await worth_trying(fleet, self.request())).is_worth:
             self.log.info("not worth trying: %s", "; ".join(worth.reasons))
-            await asyncio.sleep(self._arguments["every_s"])
+            await fleet.sleep(self._arguments["every_s"])
         yield TriggerEvent({"reason": "; ".join(worth.reasons)})  # type: ignore[no-untyped-call] # see above
 
 

@@ -47,7 +47,7 @@ class HealthTrigger(BaseTrigger):
             seen = await look(fleet, self.lease_id, self.wanted, self.max_age_s)
             if seen.is_met or seen.is_hopeless:
                 break
-            await asyncio.sleep(self.every_s)
+            await fleet.sleep(self.every_s)
         yield fired(self.lease_id, "; ".join(seen.reasons) or f"all nodes are {self.wanted}")
 
 

@@ -108,7 +108,7 @@ class RunTrigger(BaseTrigger):
             except LedgerUnavailableError as error:
                 # The job goes on without us: no reason to spend the task's retries on a database that is away.
                 self.log.warning("the ledger is away, next look in %.0f s: %s", LEDGER_PAUSE_S, error)
-                await asyncio.sleep(LEDGER_PAUSE_S)
+                await fleet.sleep(LEDGER_PAUSE_S)
 
     async def _look(self, fleet: Fleet) -> str:
         """Drives the job for a while; returns why a worker is needed, empty when none is."""
@@ -123,7 +123,7 @@ class RunTrigger(BaseTrigger):
         if isinstance(outcome, Failed):
             return outcome.reason
         self.log.info("%s; next look in %.0f s", outcome.reason, outcome.retry_after_s)
-        await asyncio.sleep(outcome.retry_after_s)
+        await fleet.sleep(outcome.retry_after_s)
         return ""
 
 
