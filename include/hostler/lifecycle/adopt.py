@@ -60,6 +60,6 @@ def adopt(charge: Charge, intent: Intent, machine: Machine) -> tuple[Intent, Nod
         error=None,
         error_text=None,
     )
-    why = f"slot {intent.slot_index}: {machine.provider_id} was found by its tags ({machine.state}); its intent was {intent.state}"
+    why = f"slot {intent.slot_index}: {machine.provider_id} found by its tags ({machine.state}); its intent was {intent.state}"
     event = charge.event("intent.adopted", why, slot_index=intent.slot_index, provider_id=machine.provider_id)
     return owned, node_of(charge, owned, machine), event

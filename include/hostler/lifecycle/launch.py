@@ -23,6 +23,7 @@ from hostler.lifecycle.adopt import node_of
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.choice import decayed_until, spot_siblings
 from hostler.lifecycle.events import shorten, words_of
+from hostler.lifecycle.room import no_room
 from hostler.lifecycle.step import Effect
 from hostler.metrics.cost import SECONDS_PER_HOUR
 from hostler.model.enums import IntentState
@@ -39,9 +40,15 @@ WITHDRAWN = "WithdrawnError"
 async def open_intents(charge: Charge, effect: Effect) -> None:
     """Effect OPEN_INTENTS: writes one intent for each empty slot, all or none; no cloud is called yet."""
     assert effect.offering is not None  # noqa: S101 - the pure core names one
+    offering, count = effect.offering, len(effect.slots)
+    ledger, tenant = charge.fleet.ledger, charge.lease.request.tenant
+    full = await charge.fleet.offload(lambda: no_room(ledger, charge.memory.caps, tenant, offering, count))
+    if full is not None:
+        _hold_back(charge, full)
+        return
     inserted: list[Intent] = []
     for slot_index in effect.slots:
-        intent = _new_intent(charge, slot_index, effect.offering)
+        intent = _new_intent(charge, slot_index, offering)
         try:
             inserted.append(await _insert(charge, intent))
         except LimitExceededError as error:
@@ -68,10 +75,14 @@ async def _insert(charge: Charge, intent: Intent) -> Intent:
 
 async def _take_back(charge: Charge, inserted: list[Intent], reason: str) -> None:
     """No room for the whole gang: what was written for a part of it is refused again, uncalled, and the lease waits."""
-    wait_s = CAP_WAIT_S + _spread(charge.lease.lease_id, charge.memory.tries.get("open", 0)) * CAP_WAIT_S
-    charge.memory.hold("open", charge.now(), wait_s, reason)
+    _hold_back(charge, reason)
     refused = [replace(intent, state=IntentState.REFUSED, error=WITHDRAWN, error_text=shorten(reason)) for intent in inserted]
     await charge.write("withdraw", refused, [charge.event("lease.held_back", reason, slots=len(inserted))])
+
+
+def _hold_back(charge: Charge, reason: str) -> None:
+    wait_s = CAP_WAIT_S + _spread(charge.lease.lease_id, charge.memory.tries.get("open", 0)) * CAP_WAIT_S
+    charge.memory.hold("open", charge.now(), wait_s, reason)
 
 
 def _spread(lease_id: str, tries: int) -> float:
@@ -133,7 +144,7 @@ async def launch(charge: Charge, effect: Effect) -> None:
 
 
 async def _freshen(charge: Charge, intent: Intent) -> Intent:
-    """Writes ``settle_after`` anew when the call would begin too late for it: nobody may look in vain while it is on its way."""
+    """Writes ``settle_after`` anew when the call would begin too late for it: no look may come before it."""
     budget_s = charge.driver(intent.offering.cloud).call_budget_s
     if charge.now() + timedelta(seconds=budget_s) <= intent.settle_after:
         return intent

@@ -69,7 +69,9 @@ async def _bring_up(charge: Charge, lists: dict[tuple[str, str], tuple[Machine, 
     events: list[Event] = []
     for intent in charge.view.intents:
         if (intent.offering.cloud, intent.offering.region) in lists and intent.state is not IntentState.OWNED:
-            _settle(charge, intent, found.get(intent.intent_id, []), began_at, records, events)
+            rows, lines = _settle(charge, intent, found.get(intent.intent_id, []), began_at)
+            records += rows
+            events += lines
     by_id = {machine.provider_id: machine for machines in found.values() for machine in machines}
     for node in live_nodes(charge.view):
         if (node.offering.cloud, node.offering.region) not in lists:
@@ -85,23 +87,19 @@ async def _bring_up(charge: Charge, lists: dict[tuple[str, str], tuple[Machine, 
         await charge.write("look", records, events)
 
 
-def _settle(
-    charge: Charge, intent: Intent, machines: list[Machine], began_at: datetime, records: list[Record], events: list[Event]
-) -> None:
+def _settle(charge: Charge, intent: Intent, machines: list[Machine], began_at: datetime) -> tuple[list[Record], list[Event]]:
     """An intent without a known machine: adopted when its machine is there, refused when nothing can come of it any more."""
     machine = next((m for m in machines if m.state in ALIVE), machines[0] if machines else None)
     if machine is not None:
         owned, node, event = adopt(charge, intent, machine)
-        records += [owned, node]
-        events.append(event)
-        return
+        return [owned, node], [event]
     is_asked = intent.state is IntentState.OPEN and intent.fence == charge.fence.token
     deadline = intent.settle_after + timedelta(seconds=charge.driver(intent.offering.cloud).list_lag_s)
     if intent.state is IntentState.REFUSED or is_asked or began_at <= deadline:
-        return
+        return [], []
     words = f"slot {intent.slot_index}: no machine by its tags after {deadline:%H:%M:%S} UTC, nothing came of the launch"
-    records.append(replace(intent, state=IntentState.REFUSED, error=NOTHING, error_text=words))
-    events.append(charge.event("intent.refused", words, slot_index=intent.slot_index, intent_id=intent.intent_id))
+    event = charge.event("intent.refused", words, slot_index=intent.slot_index, intent_id=intent.intent_id)
+    return [replace(intent, state=IntentState.REFUSED, error=NOTHING, error_text=words)], [event]
 
 
 def _seen(node: Node, machine: Machine, now: datetime) -> tuple[Node, str]:

@@ -179,6 +179,7 @@ class FakeCloud:
             made_at=now,
             visible_at=now + timedelta(seconds=self.list_lag_s),
             runs_at=now + timedelta(seconds=self.boot_s),
+            is_late=late_s > 0,
             user_data=order.user_data,
         )
         self.machines[machine.provider_id] = machine

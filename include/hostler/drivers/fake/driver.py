@@ -18,25 +18,16 @@ class FakeDriver:
     """Implements ``hostler.cloud.driver.CloudDriver``, and ``SupportsForeignView``.
 
     Attributes:
-        cloud: the account; several deployments may share one.
+        cloud: the account; several deployments may share one. Its regions and its list lag are read once, here.
     """
 
-    name = CLOUD
-
     def __init__(self, *, deployment: str, cloud: FakeCloud, call_budget_s: float = 60.0) -> None:
+        self.name = CLOUD
         self.deployment = deployment
         self.cloud = cloud
         self.call_budget_s = call_budget_s
-
-    @property
-    def regions(self) -> tuple[str, ...]:
-        """The account's regions."""
-        return tuple(self.cloud.zones)
-
-    @property
-    def list_lag_s(self) -> float:
-        """The account's list lag."""
-        return self.cloud.list_lag_s
+        self.list_lag_s = cloud.list_lag_s
+        self.regions = tuple(cloud.zones)
 
     def list_offerings(self, query: OfferingQuery) -> tuple[Offering, ...]:
         """See the port."""
