@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture(scope="session")
 def postgres_server():
     """The session's embedded PostgreSQL (``EmbeddedPostgres``), running; ``ensure_database(name)`` gives an own database."""
-    from tests.session_postgres import shared_server  # noqa: PLC0415 - most tests need no database
+    from tests.session_postgres import shared_server
 
     with shared_server() as server:
         yield server
@@ -17,7 +17,7 @@ def postgres_server():
 @pytest.fixture(scope="session")
 def ledger_database(postgres_server):
     """Address of this worker's ledger database, migrated, with whatever earlier tests left in it."""
-    from hostler.stores import migrate  # noqa: PLC0415 - as above
+    from hostler.stores import migrate
 
     url = postgres_server.ensure_database(f"ledger_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}")
     migrate.upgrade(url)
@@ -27,7 +27,7 @@ def ledger_database(postgres_server):
 @pytest.fixture
 def ledger_url(ledger_database):
     """Address of an empty ledger database."""
-    from tests.stores.scratch import empty  # noqa: PLC0415 - as above
+    from tests.stores.scratch import empty
 
     empty(ledger_database)
     return ledger_database
