@@ -30,7 +30,9 @@ def main() -> int:
     delays = Delays(pending_s=options.pending_s, list_lag_s=options.list_lag_s)
     with Sandbox(SandboxOptions(folder=options.state_dir, port=options.port, seed=options.seed, delays=delays)) as sandbox:
         path = sandbox.write_facts()
-        print(f"sandbox (simulated): AWS at {sandbox.aws_endpoint}, control at {sandbox.control_url}; facts in {path}", flush=True)
+        print(
+            f"sandbox (simulated): AWS at {sandbox.aws_endpoint}, control at {sandbox.control_url}; facts in {path}", flush=True
+        )
         stop.wait()
         path.unlink(missing_ok=True)
     return 0

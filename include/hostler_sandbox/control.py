@@ -65,7 +65,7 @@ class Control:
 
     def _look(self, path: str, query: dict[str, list[str]]) -> tuple[int, Any]:
         if path == "/_sandbox/journal":
-            after, kind = int(query.get("after", ["0"])[0]), query.get("kind", [None])[0]  # type: ignore[list-item]
+            after, kind = int(query.get("after", ["0"])[0]), query.get("kind", [""])[0] or None
             return 200, {"simulated": True, "entries": self._cloud.journal.after(after, kind)}
         if path == "/_sandbox/machines":
             return 200, {"simulated": True, "machines": [self._shown(machine) for machine in self._cloud.all()]}

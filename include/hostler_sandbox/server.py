@@ -48,9 +48,7 @@ class Sandbox:
         os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
         self.folder = options.folder
         self.journal = Journal(options.folder / "journal.jsonl")
-        self.nodes = NodeRuntime(
-            options.folder / "nodes", on_power_off=self._on_power_off, use_nvml=options.use_nvml
-        )
+        self.nodes = NodeRuntime(options.folder / "nodes", on_power_off=self._on_power_off, use_nvml=options.use_nvml)
         self.cloud = Cloud(self.nodes, self.journal, options.delays, _credentials)
         self.account = Account()
         self.fixtures = self.account.furnish()
@@ -97,7 +95,7 @@ class Sandbox:
         if options.seed is None:
             return []
         rng = random.Random(options.seed)  # noqa: S311  # a rehearsal's dice, no secret
-        empty = []
+        empty: list[tuple[str, str, str]] = []
         for region, name, capacity_types in options.scarce:
             zones = zones_of(TYPES[name], region)
             for capacity_type in capacity_types:

@@ -54,7 +54,9 @@ class Ec2:
                 "InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults"
             )
         if size is not None and not 5 <= size <= 1000:  # noqa: PLR2004  # EC2's documented range
-            raise RefusedError("InvalidParameterValue", f"Value ( {size} ) for parameter maxResults is invalid. Expecting 5 to 1000.")
+            raise RefusedError(
+                "InvalidParameterValue", f"Value ( {size} ) for parameter maxResults is invalid. Expecting 5 to 1000."
+            )
         now = self._cloud.clock()
         machines = [self._cloud.get(item, region) for item in ids] if ids else self._cloud.visible(region)
         found = matching(machines, params.get("Filters") or [], now)

@@ -121,19 +121,19 @@ class AwsWire:
         """Runs one of our actions; botocore's model reads the parameters and writes the answer."""
         operation = self._model.operation_model(call.action)
         # The parser uses nothing of the request but its values.
-        params = EC2QueryParser(operation).parse({"values": form})  # type: ignore[typeddict-item]
+        params = EC2QueryParser(operation).parse({"values": form})
         if params.get("DryRun"):
             raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
         try:
             result = self._ec2.actions[call.action](params, call.region)
         except NodeError as error:
             raise RefusedError("InternalError", f"simulated node: {error}", status=500) from error
-        return EC2Serializer(operation).serialize(result)["body"].encode()
+        return _serialized(operation, result)
 
     def _tag_own(self, call: Call, form: "MultiDict[str, str]") -> bytes | None:
         """Tags our machines; None when the resource is moto's."""
         operation = self._model.operation_model(call.action)
-        params = EC2QueryParser(operation).parse({"values": form})  # type: ignore[typeddict-item]
+        params = EC2QueryParser(operation).parse({"values": form})
         ids = params.get("Resources") or []
         if not ids or not all(item.startswith("i-") for item in ids):
             return None
@@ -145,7 +145,7 @@ class AwsWire:
                     machine.tags.pop(tag["Key"], None)
             if machine.is_live():
                 self._cloud.nodes.set_tags(machine.machine_id, dict(machine.tags))
-        return EC2Serializer(operation).serialize({})["body"].encode()
+        return _serialized(operation, {})
 
     def _image_parameter(self, call: Call) -> bytes | None:
         name = json.loads(call.body or b"{}").get("Name", "")
@@ -158,7 +158,7 @@ class AwsWire:
         """Lets moto answer."""
 
         def note(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
-            call.status = int(status.split()[0])
+            call.status = int(status.split(maxsplit=1)[0])
             return start_response(status, headers, *rest)
 
         answer: Iterable[bytes] = self._moto(environ, note)
@@ -174,6 +174,12 @@ class AwsWire:
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_RDWR)
         return _send(start_response, 500, b"", "text/xml")
+
+
+def _serialized(operation: Any, result: dict[str, Any]) -> bytes:
+    """Returns the answer's XML; the service model decides its shape."""
+    text: str = EC2Serializer(operation).serialize(result)["body"]
+    return text.encode()
 
 
 def _read(environ: Environ) -> Call:

@@ -98,7 +98,9 @@ class Cloud:
                     f"Your requested instance type ({facts.name}) is not supported in your requested Availability Zone ({order.zone}).",
                 )
             is_spot = order.capacity_type == "spot"
-            self.stock.check_quota(facts, order.region, self._used_vcpus(facts.family, order.region, is_spot=is_spot), is_spot=is_spot)
+            self.stock.check_quota(
+                facts, order.region, self._used_vcpus(facts.family, order.region, is_spot=is_spot), is_spot=is_spot
+            )
             if is_spot:
                 self.stock.check_spot_price(facts, order.zone, order.max_spot_price)
             self.stock.take(facts, order.zone, order.capacity_type)
@@ -295,7 +297,9 @@ class Cloud:
         return now >= machine.visible_at and not is_forgotten
 
     def _used_vcpus(self, family: str, region: str, *, is_spot: bool) -> int:
-        live = (item for item in self._machines.values() if item.is_live() and item.region == region and item.stopped_at is None)
+        live = (
+            item for item in self._machines.values() if item.is_live() and item.region == region and item.stopped_at is None
+        )
         return sum(
             facts_of(item.instance_type).vcpu_count
             for item in live

@@ -10,13 +10,13 @@ UNLIMITED: Final = None
 
 # Texts: as quoted in public reports of these errors (aws/aws-parallelcluster-node#603, skypilot-org/skypilot#22).
 _NO_STOCK: Final = (
-    "We currently do not have sufficient {type} capacity in the Availability Zone you requested ({zone}). Our system will be working "
-    "on provisioning additional capacity. You can currently get {type} capacity by not specifying an Availability Zone in your "
+    "We currently do not have sufficient {type} capacity in the Availability Zone you requested ({zone}). Our system will be "
+    "working on provisioning additional capacity. You can currently get {type} capacity by not specifying an Availability Zone in your "
     "request or choosing {others}."
 )
 _NO_STOCK_ANYWHERE: Final = (
-    "We currently do not have sufficient {type} capacity in the Availability Zone you requested ({zone}). Our system will be working "
-    "on provisioning additional capacity."
+    "We currently do not have sufficient {type} capacity in the Availability Zone you requested ({zone}). Our system will be "
+    "working on provisioning additional capacity."
 )
 
 
@@ -46,8 +46,8 @@ class Stock:
             raise RefusedError("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
         raise RefusedError(
             "VcpuLimitExceeded",
-            f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance bucket that "
-            "the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an "
+            f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance bucket "
+            "that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an "
             "adjustment to this limit.",
         )
 
@@ -57,7 +57,8 @@ class Stock:
         if highest is not None and highest < price:
             raise RefusedError(
                 "SpotMaxPriceTooLow",
-                f"Your Spot request price of {highest} is lower than the minimum required Spot request fulfillment price of {price}.",
+                f"Your Spot request price of {highest} is lower than the minimum required Spot request fulfillment price of "
+                f"{price}.",
             )
 
     def take(self, facts: TypeFacts, zone: str, capacity_type: str) -> None:

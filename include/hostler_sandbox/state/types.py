@@ -1,7 +1,7 @@
 """Instance types that the sandbox sells, where, and for how much. All figures are simulated.
 
-Source: EC2 instance type pages and the price table of Karpenter's AWS provider, us-east-1, read 2026-07-20. Spot prices and the zones
-that offer a type are made up: a share of the on-demand price that differs by zone.
+Source: EC2 instance type pages and the price table of Karpenter's AWS provider, us-east-1, read 2026-07-20. Spot prices and
+the zones that offer a type are made up: a share of the on-demand price that differs by zone.
 """
 
 from dataclasses import dataclass
