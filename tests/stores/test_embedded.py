@@ -33,6 +33,17 @@ def server(folder):
     made.remove()
 
 
+@pytest.fixture(scope="module")
+def calm():
+    """A running server for tests that change nothing about it."""
+    with tempfile.TemporaryDirectory(prefix="hostler-calm-") as name:
+        Path(name).chmod(0o711)
+        made = EmbeddedPostgres(Path(name) / "ledger", is_durable=False)
+        made.start()
+        yield made
+        made.remove()
+
+
 def plain(url):
     return url.replace("+psycopg", "", 1)
 
@@ -64,39 +75,46 @@ def test_server_when_killed_then_start_brings_it_back(server):
     assert server.url() == url
 
 
-@pytest.mark.parametrize("number", ["dead", "ours"])
-def test_server_when_a_stale_pid_file_names_a_process_then_it_starts(server, number):
+def test_server_when_a_stale_pid_file_names_a_process_then_it_starts(server):
     server.start()
     pid_file = server._data / "postmaster.pid"
-    lines = pid_file.read_text().splitlines()
-    server.stop()
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    lines[0] = str(gone.pid if number == "dead" else os.getpid())
-    pid_file.write_text("\n".join(lines))
+    for number in (gone.pid, os.getpid()):
+        lines = pid_file.read_text().splitlines()
+        server.stop()
+        pid_file.write_text("\n".join([str(number), *lines[1:]]))
+        assert not server.is_running()
+        server.start()
+        assert run_sql(server.url(), "SELECT 1") == [(1,)]
+
+
+def test_server_when_its_pid_file_is_empty_then_it_starts(server):
+    server.start()
+    pid_file = server._data / "postmaster.pid"
+    server.stop()
+    pid_file.write_text("")
     assert not server.is_running()
     server.start()
-    assert run_sql(server.url(), "SELECT 1") == [(1,)]
+    assert server.is_running()
 
 
-def test_password_when_made_then_only_its_owner_reads_it_and_only_it_opens(server):
-    server.start()
-    password = server.folder / "password"
+def test_password_when_made_then_only_its_owner_reads_it_and_only_it_opens(calm):
+    password = calm.folder / "password"
     assert stat.S_IMODE(password.stat().st_mode) == 0o600
-    assert password.read_text() in server.url()
-    assert stat.S_IMODE(server._data.stat().st_mode) == 0o700
-    assert list(server.folder.rglob("password.part")) == []
+    assert password.read_text() in calm.url()
+    assert stat.S_IMODE(calm._data.stat().st_mode) == 0o700
+    assert list(calm.folder.rglob("password.part")) == []
     for wrong in ("geheim", ""):
         with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(plain(server.url()).replace(password.read_text(), wrong))
-    methods = run_sql(server.url(), "SELECT DISTINCT auth_method FROM pg_hba_file_rules")
+            psycopg.connect(plain(calm.url()).replace(password.read_text(), wrong))
+    methods = run_sql(calm.url(), "SELECT DISTINCT auth_method FROM pg_hba_file_rules")
     assert methods == [("scram-sha-256",)]
-    assert run_sql(server.url(), "SELECT rolpassword LIKE 'SCRAM-%' FROM pg_authid WHERE rolname = 'hostler'") == [(True,)]
+    assert run_sql(calm.url(), "SELECT rolpassword LIKE 'SCRAM-%' FROM pg_authid WHERE rolname = 'hostler'") == [(True,)]
 
 
-def test_server_when_up_then_it_listens_on_loopback_alone_and_has_room(server):
-    server.start()
-    settings = dict(run_sql(server.url(), "SELECT name, setting FROM pg_settings"))
+def test_server_when_up_then_it_listens_on_loopback_alone_and_has_room(calm):
+    settings = dict(run_sql(calm.url(), "SELECT name, setting FROM pg_settings"))
     assert settings["listen_addresses"] == "127.0.0.1"
     assert settings["unix_socket_directories"] == ""
     assert int(settings["max_connections"]) >= 200
@@ -115,11 +133,10 @@ def test_server_when_durable_then_commits_reach_the_disk(folder):
     assert not folder.exists()
 
 
-def test_database_when_ensured_twice_then_it_is_one(server):
-    server.start()
-    url = server.ensure_database("airflow")
-    assert server.ensure_database("airflow") == url == server.url("airflow")
-    assert server.url("airflow", driver="psycopg2").startswith("postgresql+psycopg2://")
+def test_database_when_ensured_twice_then_it_is_one(calm):
+    url = calm.ensure_database("airflow")
+    assert calm.ensure_database("airflow") == url == calm.url("airflow")
+    assert calm.url("airflow", driver="psycopg2").startswith("postgresql+psycopg2://")
     assert run_sql(url, "SELECT current_database()") == [("airflow",)]
 
 

