@@ -57,6 +57,8 @@ class NodeSpec:
         tags: as they were at launch.
         authorized_key: public key in OpenSSH format that the launch's key pair names; None when none was named.
         boot_fails: the guest must never open its SSH port (fault `boot_failure`).
+        image: what is on the image: `bare` (Ubuntu 24.04, nothing added) or `gpu` (driver, toolkit and container runtime in
+            place, as the images that vendors make for accelerators have it).
     """
 
     node_id: str
@@ -78,6 +80,7 @@ class NodeSpec:
     tags: Mapping[str, str]
     authorized_key: str | None = None
     boot_fails: bool = False
+    image: str = "bare"
 
 
 @runtime_checkable
