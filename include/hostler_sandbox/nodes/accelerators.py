@@ -77,3 +77,13 @@ DEVICES: Final[dict[str, Device]] = {
     ),
 }
 """Catalogue name -> device."""
+
+_LARGER_MEMORY: Final = {"p4de": ("A100", "A100-80GB"), "p3dn": ("V100", "V100-32GB")}
+"""Instance families whose accelerator the cloud prints by the name of the smaller one. Source: EC2 DescribeInstanceTypes."""
+
+
+def device_of(printed: str, instance_type: str) -> Device:
+    """Returns the device for a name as the cloud prints it. Raises KeyError for one that is not known."""
+    name = next((known for known in DEVICES if known.lower() == printed.lower()), printed)
+    smaller, larger = _LARGER_MEMORY.get(instance_type.partition(".")[0], ("", ""))
+    return DEVICES[larger if name == smaller else name]

@@ -16,7 +16,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,30 +85,39 @@ class CloudConfig:
     warnings: tuple[str, ...] = field(default=())
 
 
-def parse(user_data: str) -> CloudConfig:
-    """Reads user data. Bad user data never stops a boot (nor does it on a real machine): it becomes a warning."""
+def parse(user_data: str, *, key_pair: str | None = None) -> CloudConfig:
+    """Reads user data. Bad user data never stops a boot (nor does it on a real machine): it becomes a warning.
+
+    Args:
+        user_data: text of any kind; empty when there is none.
+        key_pair: public key that the cloud was told to put into the first user's ``authorized_keys``.
+    """
+    keys = (key_pair,) if key_pair else ()
+    plain = CloudConfig(users=(User(name=DEFAULT_USER, authorized_keys=keys, sudo=True),))
     text = user_data.strip()
     if not text:
-        return CloudConfig()
+        return plain
     if text.startswith("#!"):
-        return CloudConfig(run_commands=(text,))
+        return replace(plain, run_commands=(text,))
     if not text.startswith("#cloud-config"):
-        return CloudConfig(warnings=("user data is neither #cloud-config nor a #! script: not used",))
+        return replace(plain, warnings=("user data is neither #cloud-config nor a #! script: not used",))
     try:
         document = yaml.safe_load(text)
+        if document is None:
+            return plain
         if not isinstance(document, dict):
-            return CloudConfig(warnings=("cloud-config is not a mapping: not used",))
-        return _config(document)
+            return replace(plain, warnings=("cloud-config is not a mapping: not used",))
+        return _config(document, keys)
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError) as error:
-        return CloudConfig(warnings=(f"cloud-config not used: {type(error).__name__}",))
+        return replace(plain, warnings=(f"cloud-config not used: {type(error).__name__}",))
 
 
-def _config(document: Mapping[str, Any]) -> CloudConfig:
+def _config(document: Mapping[str, Any], key_pair: tuple[str, ...]) -> CloudConfig:
     keys = document.get("ssh_keys") or {}
     return CloudConfig(
         host_key=keys.get("ed25519_private") or keys.get("ecdsa_private") or keys.get("rsa_private"),
         hostname=document.get("fqdn") or document.get("hostname"),
-        users=_users(document),
+        users=_users(document, key_pair),
         files=tuple(_file(entry) for entry in document.get("write_files") or ()),
         boot_commands=tuple(_command(entry) for entry in document.get("bootcmd") or ()),
         run_commands=tuple(_command(entry) for entry in document.get("runcmd") or ()),
@@ -117,9 +126,9 @@ def _config(document: Mapping[str, Any]) -> CloudConfig:
     )
 
 
-def _users(document: Mapping[str, Any]) -> tuple[User, ...]:
+def _users(document: Mapping[str, Any], key_pair: tuple[str, ...]) -> tuple[User, ...]:
     """The default user exists unless ``users`` is given without ``default``; top-level keys belong to the first user."""
-    common = tuple(str(key) for key in document.get("ssh_authorized_keys") or ())
+    common = key_pair + tuple(str(key) for key in document.get("ssh_authorized_keys") or ())
     entries: list[Any] = list(document.get("users", ["default"]) or [])
     users = []
     for place, entry in enumerate(entries):

@@ -6,12 +6,13 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from hostler_sandbox.nodes.accelerators import DEVICES, Device
+from hostler_sandbox.nodes.accelerators import DEVICES, Device, device_of
 from hostler_sandbox.nodes.guest import packages
 from hostler_sandbox.nodes.guest.state import NodeState
-from hostler_sandbox.nodes_port import NodeError, NodeSpec
+from hostler_sandbox.nodes_port import BootError, NodeSpec
 
 IMAGES: Final = ("bare", "gpu")
+_DISK_MIB: Final = 200 * 1024
 _KERNEL: Final = "6.14.0-1015-aws"
 _GPU_IMAGE: Final = (
     "nvidia-driver-570-server", "cuda-toolkit-12-8", "docker.io", "nvidia-container-toolkit", "datacenter-gpu-manager-4-cuda12",
@@ -23,13 +24,13 @@ def first_state(spec: NodeSpec) -> dict[str, str]:
     """Returns the state of a new machine before its first boot.
 
     Raises:
-        NodeError: an accelerator or image that is not known; the message lists those that are.
+        BootError: an accelerator or image that is not known; the message lists those that are.
     """
     if spec.image not in IMAGES:
-        raise NodeError(f"image: {spec.image!r}: allowed: {', '.join(IMAGES)}")
+        raise BootError(f"image: {spec.image!r}: allowed: {', '.join(IMAGES)}")
     values = {
         "kernel": _KERNEL,
-        "disk.total_mib": str(spec.disk_gib * 1024),
+        "disk.total_mib": str(_DISK_MIB),
         "disk.used_mib": "6144" if spec.image == "gpu" else "2048",
         "disk.full": "0",
         "nouveau": "0",
@@ -41,17 +42,19 @@ def first_state(spec: NodeSpec) -> dict[str, str]:
         "cuda.driver": "",
         "driver.hangs": "0",
         "apt.updated": "0",
-        "gpu.count": str(spec.accelerator_count if spec.accelerator else 0),
+        "gpu.count": str(spec.accelerator_count if spec.accelerator_name else 0),
         "pkg.python3": "3.12.3-0ubuntu2",
         "pkg.openssh-server": "1:9.6p1-3ubuntu13.14",
         "pkg.unattended-upgrades": "2.9.1+nmu4ubuntu1",
     }
     values |= {f"svc.{name}": "enabled,active" for name in packages.PROGRAMS}
-    if spec.accelerator:
-        if spec.accelerator not in DEVICES:
-            raise NodeError(f"accelerator: {spec.accelerator!r}: known: {', '.join(DEVICES)}")
+    if spec.accelerator_name:
+        try:
+            device = device_of(spec.accelerator_name, spec.instance_type)
+        except KeyError:
+            raise BootError(f"accelerator_name: {spec.accelerator_name!r}: known: {', '.join(DEVICES)}") from None
         for index in range(spec.accelerator_count):
-            values |= _device_state(DEVICES[spec.accelerator], spec.node_id, index)
+            values |= _device_state(device, spec.node_id, index)
     return values
 
 
@@ -128,7 +131,7 @@ def install_image(node: NodeState, spec: NodeSpec) -> None:
         for name in names:
             found = packages.find(name)
             if found is None:
-                raise NodeError(f"image: no package {name}")
+                raise BootError(f"image: no package {name}")
             packages.install(node, values, found)
         values["apt.updated"] = "1"
         for key in [key for key in values if key.startswith("svc.nvidia-")]:

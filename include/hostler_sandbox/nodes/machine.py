@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import logging
 import resource
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,9 +21,8 @@ from hostler_sandbox.nodes.guest.state import FACTS_FILE, NodeState
 from hostler_sandbox.nodes.metadata import Metadata
 from hostler_sandbox.nodes.processes import Mark
 from hostler_sandbox.nodes.ssh_server import NodeSsh, listening_socket
-from hostler_sandbox.nodes_port import NodeError, NodeSpec
+from hostler_sandbox.nodes_port import BootError, NodeSpec
 
-_LOG = logging.getLogger(__name__)
 _REBOOT_S: Final = 0.6
 _INIT_STEP_S: Final = 300
 _OS_RELEASE: Final = """PRETTY_NAME="Ubuntu 24.04.3 LTS"
@@ -52,7 +50,6 @@ class Site:
 
     folder: Path
     shared: Path
-    ssh_port: int
     metadata_port: int
     nvml_library: Path | None
     python_sources: tuple[str, ...]
@@ -61,27 +58,26 @@ class Site:
 class Machine:
     """A node from boot to termination. ``on_power_off`` is told when the guest powered itself off."""
 
-    def __init__(self, spec: NodeSpec, address: str, site: Site, on_power_off: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, spec: NodeSpec, site: Site, on_power_off: Callable[[str], Awaitable[None]]) -> None:
         self.spec = spec
-        self.address = address
         self._site = site
         self._on_power_off = on_power_off
         self.state = NodeState(site.folder / spec.node_id)
         self.mark = Mark(self.state.root, processes.new_limits())
-        self.hostname = spec.hostname or f"ip-{address.replace('.', '-')}"
-        self.metadata = Metadata(spec, address, self._power_button)
+        self.hostname = spec.hostname or f"ip-{spec.address.replace('.', '-')}"
+        self.metadata = Metadata(spec, self._power_button)
         self._config = CloudConfig()
-        self.ssh = NodeSsh(address=address, port=site.ssh_port, place=self.place, users=self._users)
+        self.ssh = NodeSsh(address=spec.address, port=spec.ssh_port, place=self.place, users=self._users)
         self.is_on = False
         self.is_cut = False
         self.is_frozen = False
-        self._booting: asyncio.Task[None] | None = None
+        self._finishing: asyncio.Task[None] | None = None
         self._later: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def place(self) -> Place:
         """Returns where the node's commands run now."""
-        url = f"http://{self.address}:{self._site.metadata_port}"
+        url = f"http://{self.spec.address}:{self._site.metadata_port}"
         root = self.state.root
         environment = layout.environment(
             root, node_id=self.spec.node_id, shared=self._site.shared, hostname=self.hostname, metadata_url=url
@@ -92,7 +88,7 @@ class Machine:
         return {user.name: user for user in self._config.users}
 
     def create(self) -> None:
-        """Makes the node's disk from its image. Raises NodeError for an unknown image or accelerator."""
+        """Makes the node's disk from its image. Raises BootError for an unknown image or accelerator."""
         values = hardware.first_state(self.spec)
         root = self.state.root
         root.mkdir(parents=True)
@@ -103,7 +99,7 @@ class Machine:
         make_python(root, base, is_managed=self.spec.image == "bare")
         facts = {
             "node_id": self.spec.node_id,
-            "address": self.address,
+            "address": self.spec.address,
             "limits": self.mark.limits,
             "hostname": self.hostname,
             "metadata_port": self._site.metadata_port,
@@ -114,37 +110,44 @@ class Machine:
         (self.state.folder / FACTS_FILE).write_text(json.dumps(facts), encoding="utf-8")
         self.state.write(values)
         hardware.install_image(self.state, self.spec)
-        self._config = cloud_init.parse(self.spec.user_data)
+        self._config = cloud_init.parse(self.spec.user_data, key_pair=self.spec.authorized_key)
 
-    async def power_on(self, *, is_first: bool, boot_s: float) -> None:
-        """Starts the machine; returns at once, SSH opens ``boot_s`` later. Raises NodeError when its ports are taken."""
+    async def power_on(self, *, is_first: bool, silence_s: float = 0.0) -> None:
+        """Starts the machine; returns when SSH accepts (after ``silence_s`` more), user data may go on running.
+
+        Raises:
+            BootError: its address and port are taken, or its host key cannot be read.
+        """
         try:
-            await self.metadata.open(listening_socket(self.address, self._site.metadata_port))
+            await self.metadata.open(listening_socket(self.spec.address, self._site.metadata_port))
         except OSError as error:
-            raise NodeError(f"address: {self.address}: {error.strerror}") from error
+            raise BootError(f"address: {self.spec.address}: {error.strerror}") from error
         self.is_on = True
         hardware.power_on(self.state)
-        self._booting = asyncio.get_running_loop().create_task(self._boot(is_first=is_first, boot_s=boot_s))
-
-    async def _boot(self, *, is_first: bool, boot_s: float) -> None:
-        await asyncio.sleep(boot_s)
-        if self.spec.is_boot_broken:
+        if self.spec.boot_fails:
             self.state.log_kernel("Kernel panic - not syncing: VFS: Unable to mount root fs (simulated)")
             return
-        try:
-            await self._start_up(is_first=is_first)
-        except Exception:
-            _LOG.exception("node %s: boot failed", self.spec.node_id)
+        await asyncio.sleep(silence_s)
+        log = await self._start_up(is_first=is_first)
+        self._finishing = asyncio.get_running_loop().create_task(self._finish(log, is_first=is_first))
 
-    async def _start_up(self, *, is_first: bool) -> None:
+    async def _start_up(self, *, is_first: bool) -> list[str]:
+        """The part of the boot before SSH opens."""
         log = [f"cloud-init: {warning}" for warning in self._config.warnings]
         log += [await self._init_step(command) for command in self._config.boot_commands]
         if is_first:
             self._apply_users()
             cloud_init.write_files(self._config, self.state.root)
-        self.ssh.set_host_key(self._host_key())
-        if not self.is_cut:
-            self.ssh.open()
+        try:
+            self.ssh.set_host_key(self._host_key())
+            if not self.is_cut:
+                self.ssh.open()
+        except (OSError, asyncssh.KeyImportError) as error:
+            raise BootError(f"{self.spec.node_id}: SSH cannot start: {type(error).__name__}") from error
+        return log
+
+    async def _finish(self, log: list[str], *, is_first: bool) -> None:
+        """The part of the boot after SSH opens: packages and ``runcmd``, at first boot only."""
         if is_first:
             if self._config.packages:
                 names = " ".join(self._config.packages)
@@ -204,7 +207,7 @@ class Machine:
     async def close_ports(self) -> None:
         """First half of ``power_off``; the caller ends the processes."""
         self.is_on = self.is_frozen = False
-        for pending in (self._later, self._booting):
+        for pending in (self._later, self._finishing):
             if pending and pending is not asyncio.current_task():
                 pending.cancel()
         self._later = None
@@ -239,13 +242,13 @@ class Machine:
         self.is_cut = True
         await self.ssh.cut()
 
-    def mend(self) -> None:
+    async def mend(self) -> None:
         """Undoes ``cut_off``."""
         self.is_cut = False
-        if self.is_on and not self.is_frozen and self._booting and self._booting.done():
+        if self.is_on and not self.is_frozen:
             self.ssh.open()
 
-    def fill_disk(self, *, is_full: bool) -> None:
+    async def fill_disk(self, *, is_full: bool) -> None:
         """Fills or frees the disk: for all processes of the node, running or yet to start, no file can grow."""
         with self.state.change() as values:
             values["disk.full"] = str(int(is_full))
@@ -275,4 +278,4 @@ class Machine:
     async def reboot(self) -> None:
         """Power off, a moment of silence, power on."""
         await self.power_off()
-        await self.power_on(is_first=False, boot_s=_REBOOT_S)
+        await self.power_on(is_first=False, silence_s=_REBOOT_S)
