@@ -1,9 +1,11 @@
 """Both ledgers, for one suite."""
 
+import secrets
 from datetime import UTC, datetime
 
 import pytest
 from tests.stores import samples
+from tests.stores.scratch import run_sql
 
 from hostler.stores.memory import MemoryLedger
 from hostler.stores.postgres import PostgresLedger
@@ -38,3 +40,12 @@ def lease(ledger):
 def fence(ledger, lease):
     """The newest fence of the lease."""
     return ledger.take_fence(lease.lease_id, "dag/run/launch/1")
+
+
+@pytest.fixture
+def bare_url(postgres_server):
+    """Address of a new database without tables, dropped at the end."""
+    name = f"bare_{secrets.token_hex(6)}"
+    url = postgres_server.ensure_database(name)
+    yield url
+    run_sql(postgres_server.url("postgres"), f"DROP DATABASE {name} WITH (FORCE)")

@@ -52,6 +52,18 @@ _CAUSES: Final = {
 """SQLSTATE, or its beginning -> what it means here. Source: PostgreSQL 18 manual, appendix A."""
 
 
+_REFUSALS: Final = {
+    "password authentication failed": "it refuses the login",
+    "no pg_hba.conf entry": "it refuses the login from this machine",
+    "role": "it refuses the login",
+    "database": "it has no such database",
+    "too many": "it has no connection left",
+    "starting up": "it is starting",
+    "shutting down": "it is shutting down",
+}
+"""Words in a refusal to connect, which has no SQLSTATE in the driver -> what they mean, in this order."""
+
+
 class HasDatabase(Protocol):
     """What ``guarded`` needs of its owner."""
 
@@ -87,13 +99,21 @@ def fault_of(error: SQLAlchemyError, place: str) -> LedgerError:
         return LedgerUnavailableError(f"ledger at {place}: all connections of this process are busy for {POOL_TIMEOUT_S} s")
     state = getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None
     if state is None:
-        return LedgerUnavailableError(f"ledger at {place} cannot be reached (is it running?)")
+        return LedgerUnavailableError(f"ledger at {place}{_why_no_connection(str(error))}")
     for beginning, cause in _CAUSES.items():
         if state.startswith(beginning):
             return LedgerUnavailableError(f"ledger at {place}: {cause} (SQLSTATE {state})")
     if state.startswith("08"):
         return LedgerUnavailableError(f"ledger at {place} cannot be reached (SQLSTATE {state})")
     return LedgerError(f"ledger at {place} refused a statement (SQLSTATE {state}): a defect of this program")
+
+
+def _why_no_connection(words: str) -> str:
+    said = words.partition("FATAL:")[2]
+    for part, cause in _REFUSALS.items():
+        if part in said:
+            return f": {cause}"
+    return " cannot be reached (is it running?)"
 
 
 def read_url(address: str) -> URL:

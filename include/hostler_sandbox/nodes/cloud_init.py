@@ -23,8 +23,24 @@ from typing import Any, Final
 import yaml
 
 _HONOURED: Final = frozenset(
-    "ssh_keys users ssh_authorized_keys write_files bootcmd runcmd hostname fqdn packages package_update ssh_deletekeys "
-    "ssh_genkeytypes disable_root ssh_pwauth manage_etc_hosts preserve_hostname".split()
+    [
+        "ssh_keys",
+        "users",
+        "ssh_authorized_keys",
+        "write_files",
+        "bootcmd",
+        "runcmd",
+        "hostname",
+        "fqdn",
+        "packages",
+        "package_update",
+        "ssh_deletekeys",
+        "ssh_genkeytypes",
+        "disable_root",
+        "ssh_pwauth",
+        "manage_etc_hosts",
+        "preserve_hostname",
+    ]
 )
 _GUEST_PATH: Final = re.compile(r"(?<![\w.$}/~-])/(?=(?:etc|home|mnt|opt|root|srv|var)(?:/|\s|$|[\"';:)]))")
 DEFAULT_USER: Final = "ubuntu"

@@ -56,7 +56,8 @@ class Metadata:
                 content = text.encode()
                 writer.write(
                     f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: text/plain\r\nServer: EC2ws (simulated)\r\n"
-                    f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode() + content
+                    f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode()
+                    + content
                 )
                 await writer.drain()
         writer.close()
@@ -102,7 +103,9 @@ class Metadata:
         asked = path.removeprefix(prefix).lstrip("/")
         if asked in leaves:
             return leaves[asked]
-        below = {name.removeprefix(f"{asked}/" if asked else "") for name in leaves if name.startswith(f"{asked}/" if asked else "")}
+        below = {
+            name.removeprefix(f"{asked}/" if asked else "") for name in leaves if name.startswith(f"{asked}/" if asked else "")
+        }
         children = {name.split("/", 1)[0] + ("/" if "/" in name else "") for name in below}
         return "\n".join(sorted(children)) if children else None
 

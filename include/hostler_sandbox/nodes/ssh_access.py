@@ -73,7 +73,7 @@ def _principals(root: Path, settings: Mapping[str, str], name: str) -> tuple[str
 
 
 def _path(root: Path, pattern: str, name: str) -> Path:
-    """sshd's tokens; a relative path is below the home folder, which is the root folder on these nodes."""
+    """Sshd's tokens; a relative path is below the home folder, which is the root folder on these nodes."""
     home = home_of(root, name)
     filled = pattern.replace("%u", name).replace("%h", "/" + str(home.relative_to(root)))
     return inside(root, filled) if filled.startswith("/") else home / filled

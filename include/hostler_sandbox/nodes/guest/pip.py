@@ -175,7 +175,9 @@ def _applies(need: Any, extras: set[str]) -> bool:
 
 
 def _check_one(asked: Any, limit: Any, one: md.Distribution | None) -> None:
-    fits = one is not None and all(spec is None or spec.specifier.contains(one.version, prereleases=True) for spec in (asked, limit))
+    fits = one is not None and all(
+        spec is None or spec.specifier.contains(one.version, prereleases=True) for spec in (asked, limit)
+    )
     if not fits:
         versions = one.version if one else "none"
         raise PipError(
@@ -274,4 +276,3 @@ def _uninstall(site: _Site, options: argparse.Namespace) -> int:
 
 def _nothing(_site: _Site, _options: argparse.Namespace) -> int:
     return 0
-

@@ -1,4 +1,4 @@
-"""Trains a digit classifier with PyTorch DistributedDataParallel and automatic mixed precision; started by torchrun on each node.
+"""Trains a digit classifier with PyTorch DistributedDataParallel and automatic mixed precision; torchrun starts it on nodes.
 
 NCCL and CUDA where there are accelerators, else gloo and the CPU. On CUDA ``precision`` auto is bf16 where the device has it,
 else fp16 with a gradient scaler; on the CPU it is bf16. Contract, options and exit status are those of the digits recipe;
@@ -216,7 +216,8 @@ def train() -> int:
     interval = int(os.environ.get("HOSTLER_CHECKPOINT_INTERVAL_STEPS", "20"))
     while trainer.step < total:
         time.sleep(option("step_delay_s", 0))
-        report(step=trainer.step, loss=trainer.train_step())
+        loss = trainer.train_step()
+        report(step=trainer.step, loss=loss)
         asked = trainer.asked_anywhere()
         if asked["checkpoint"] or asked["end"] or trainer.step % interval == 0 or trainer.step == total:
             trainer.save()
