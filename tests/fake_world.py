@@ -1,5 +1,6 @@
 """A whole Fleet in memory, with a clock that moves only when somebody sleeps: ledger, cloud, nodes, keys, store."""
 
+import asyncio
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ class FakeNodes:
     polls: dict[tuple[str, str], int] = field(default_factory=dict)
     stopped: list[tuple[str, str]] = field(default_factory=list)
     closed: int = 0
+    job_started: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def is_up(self, node: Node) -> bool:
         return node.node_name not in self.silent
@@ -59,6 +61,7 @@ class FakeNodes:
 
     async def start_job(self, node: Node, order: JobOrder, backup: object) -> JobStatus:
         self.polls.setdefault((node.node_name, order.job_id), 0)
+        self.job_started.set()
         return JobStatus(job_id=order.job_id, state=JobState.RUNNING, heartbeat_age_s=0)
 
     async def poll_job(self, node: Node, job_id: str) -> JobStatus:

@@ -4,9 +4,8 @@ from tests import airflow_home
 
 airflow_home.prepare()  # before anything imports airflow
 
-import pytest
-from tests.fake_world import make_world
-from tests.task_context import TaskContext
+import pytest  # noqa: E402 - as above
+from tests.fake_world import make_world  # noqa: E402 - as above
 
 
 @pytest.fixture
@@ -17,8 +16,3 @@ def world(monkeypatch):
     monkeypatch.setattr(fleet_access, "build", lambda: made.fleet)
     monkeypatch.setattr(fleet_access, "_built", {})
     return made
-
-
-@pytest.fixture
-def context():
-    return TaskContext
