@@ -9,8 +9,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from hostler_sandbox.nodes_port import NodeError
 from hostler_sandbox.state.cloud import Cloud
+from hostler_sandbox.state.errors import RefusedError
 from hostler_sandbox.state.faults import FaultError
 from hostler_sandbox.state.machines import Machine
 from hostler_sandbox.state.types import DEFAULT_VCPU_QUOTA, TYPES
@@ -58,7 +58,7 @@ class Control:
             if not isinstance(document, dict):
                 raise OrderError("the body is one JSON object")
             answer = self._posts[path](document)
-        except (OrderError, FaultError, NodeError, json.JSONDecodeError) as error:
+        except (OrderError, FaultError, RefusedError, json.JSONDecodeError) as error:
             return 400, {"error": str(error)}
         self._cloud.journal.write("control", order=path, document=document)
         return 200, answer if answer is not None else {"done": True}
@@ -125,10 +125,25 @@ class Control:
         self._cloud.reclaim(self._machine(document))
 
     def node_fault(self, document: Document) -> None:
-        """Injects a fault into a node: machine_id, kind, and the kind's details."""
-        machine = self._machine(document)
-        details = {key: value for key, value in document.items() if key not in {"machine_id", "kind"}}
-        self._cloud.nodes.fault(machine.machine_id, str(document.get("kind")), **details)
+        """Injects a fault into a node: machine_id, kind (freeze, thaw, cut, mend, disk_full, gpu), and for gpu the fault."""
+        machine, nodes = self._machine(document), self._cloud.nodes
+        fault = {key: value for key, value in document.items() if key not in {"machine_id", "kind"}}
+        if "fault" in fault:
+            fault["kind"] = fault.pop("fault")
+        kinds: dict[str, Callable[[str], None]] = {
+            "freeze": nodes.freeze,
+            "thaw": nodes.thaw,
+            "cut": nodes.cut_network,
+            "mend": nodes.mend_network,
+            "disk_full": nodes.fill_disk,
+            "gpu": lambda node_id: nodes.gpu_fault(node_id, fault),
+        }
+        if document.get("kind") not in kinds:
+            raise OrderError(f"kind: allowed are {', '.join(kinds)}")
+        try:
+            self._cloud.on_node(machine, kinds[str(document["kind"])])
+        except ValueError as error:
+            raise OrderError(f"fault: {error}") from error
 
     def power_off(self, document: Document) -> None:
         """Shuts a guest down from within: machine_id."""

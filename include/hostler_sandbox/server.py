@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import random
+import socket
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from hostler_sandbox.aws.account import Account
 from hostler_sandbox.aws.wire import AwsWire
 from hostler_sandbox.control import Control
 from hostler_sandbox.journal import Journal
-from hostler_sandbox.nodes.runtime import NodeRuntime
+from hostler_sandbox.nodes.runtime import SshNodes
 from hostler_sandbox.state.cloud import Cloud, Delays
 from hostler_sandbox.state.types import TYPES, zones_of
 
@@ -48,8 +49,10 @@ class Sandbox:
         os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
         self.folder = options.folder
         self.journal = Journal(options.folder / "journal.jsonl")
-        self.nodes = NodeRuntime(options.folder / "nodes", on_power_off=self._on_power_off, use_nvml=options.use_nvml)
-        self.cloud = Cloud(self.nodes, self.journal, options.delays, _credentials)
+        self.nodes = SshNodes(options.folder / "nodes", use_nvml=options.use_nvml)
+        self.ssh_port = _free_port()
+        self.cloud = Cloud(self.nodes, self.journal, options.delays, self.ssh_port)
+        self.nodes.start(self._on_power_off)
         self.account = Account()
         self.fixtures = self.account.furnish()
         self.empty_pools = self._make_scarce(options)
@@ -66,7 +69,7 @@ class Sandbox:
             "pid": os.getpid(),
             "aws_endpoint": self.aws_endpoint,
             "control_url": self.control_url,
-            "ssh_port": self.nodes.ssh_port,
+            "ssh_port": self.ssh_port,
             "journal": str(self.journal.path),
             "nvml": self.nodes.nvml_library is not None,
             "empty_pools": ["/".join(pool) for pool in self.empty_pools],
@@ -105,7 +108,7 @@ class Sandbox:
         return empty
 
     def _on_power_off(self, node_id: str) -> None:
-        self.cloud.power_off(node_id)
+        threading.Thread(target=self.cloud.power_off, args=(node_id,), name=f"power-off-{node_id}", daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -127,11 +130,9 @@ def _serve(app: Any, port: int) -> BaseWSGIServer:
     return server
 
 
-def _credentials() -> dict[str, str]:
-    """Returns the credentials that nodes get from the metadata service; the sandbox checks none."""
-    return {
-        "AccessKeyId": "ASIASIMULATED0000000",
-        "SecretAccessKey": "simulated",
-        "Token": "simulated",
-        "Expiration": "2099-01-01T00:00:00Z",
-    }
+def _free_port() -> int:
+    """Returns a port that is free on the nodes' addresses; each node binds it on an address of its own."""
+    with socket.socket() as probe:
+        probe.bind(("127.1.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -26,7 +26,7 @@ IMAGE_PARAMETERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """One capacity reservation; ``count`` is what is left of it."""
+    """One capacity reservation of ``count`` machines; what is left of it is the stock of its zone and type."""
 
     reservation_id: str
     region: str
@@ -119,13 +119,10 @@ class Account:
             raise RefusedError("InvalidKmsKey.InvalidState", f"The KMS key '{key_id}' does not exist or cannot be used")
 
     def reserved(self, region: str, reservation_id: str) -> tuple[str, str]:
-        """Returns zone and type of a capacity reservation. Raises RefusedError when there is none or nothing left of it."""
+        """Returns zone and type of a capacity reservation. Raises RefusedError when there is none."""
         found = self.reservations.get(reservation_id)
         if found is None or found.region != region:
             raise RefusedError("InvalidCapacityReservationId.NotFound", f"The reservation '{reservation_id}' does not exist")
-        if found.count <= 0:
-            text = f"The requested reservation does not have sufficient compatible and available capacity ({reservation_id})."
-            raise RefusedError("ReservationCapacityExceeded", text)
         return found.zone, found.instance_type
 
     def reserve(self, region: str, zone: str, instance_type: str, count: int) -> Reservation:

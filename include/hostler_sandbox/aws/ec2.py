@@ -111,7 +111,7 @@ class Ec2:
     def reboot_instances(self, params: Params, region: str) -> dict[str, Any]:
         """Restarts the nodes."""
         for machine in [self._cloud.get(item, region) for item in params.get("InstanceIds") or ()]:
-            self._cloud.nodes.reboot(machine.machine_id)
+            self._cloud.reboot(machine)
         return {}
 
     def modify_instance_attribute(self, params: Params, region: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from hostler_sandbox.state.cloud import LaunchOrder
 from hostler_sandbox.state.errors import RefusedError
+from hostler_sandbox.state.order import LaunchOrder
 from hostler_sandbox.state.stock import facts_of
 
 

@@ -22,8 +22,8 @@ from werkzeug.datastructures import MultiDict
 from hostler_sandbox.aws.account import Account
 from hostler_sandbox.aws.ec2 import Ec2
 from hostler_sandbox.aws.mend import refusal_of
+from hostler_sandbox.aws.reservations import Reservations
 from hostler_sandbox.journal import Journal
-from hostler_sandbox.nodes_port import NodeError
 from hostler_sandbox.state.cloud import Cloud
 from hostler_sandbox.state.errors import RefusedError
 
@@ -53,7 +53,7 @@ class AwsWire:
         self._cloud = cloud
         self._account = account
         self._journal = journal
-        self._ec2 = Ec2(cloud, account.surroundings())
+        self._actions = {**Ec2(cloud, account.surroundings()).actions, **Reservations(cloud, account).actions}
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._model = get_service_model("ec2")
 
@@ -102,7 +102,7 @@ class AwsWire:
                 raise RefusedError("UnauthorizedOperation", "You are not authorized to perform this operation.", status=403)
             if ordered := faults.take("error", call.action, zone):
                 raise RefusedError(ordered.code, ordered.message, status=ordered.status or 400)
-            if call.action in self._ec2.actions:
+            if call.action in self._actions:
                 body = self._own(call, form)
             elif call.action in {"CreateTags", "DeleteTags"} and (own := self._tag_own(call, form)):
                 body = own
@@ -124,11 +124,7 @@ class AwsWire:
         params = EC2QueryParser(operation).parse({"values": form})
         if params.get("DryRun"):
             raise RefusedError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
-        try:
-            result = self._ec2.actions[call.action](params, call.region)
-        except NodeError as error:
-            raise RefusedError("InternalError", f"simulated node: {error}", status=500) from error
-        return _serialized(operation, result)
+        return _serialized(operation, self._actions[call.action](params, call.region))
 
     def _tag_own(self, call: Call, form: "MultiDict[str, str]") -> bytes | None:
         """Tags our machines; None when the resource is moto's."""
@@ -143,8 +139,6 @@ class AwsWire:
                     machine.tags[tag["Key"]] = tag.get("Value", "")
                 else:
                     machine.tags.pop(tag["Key"], None)
-            if machine.is_live():
-                self._cloud.nodes.set_tags(machine.machine_id, dict(machine.tags))
         return _serialized(operation, {})
 
     def _image_parameter(self, call: Call) -> bytes | None:

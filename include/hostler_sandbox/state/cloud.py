@@ -2,19 +2,22 @@
 
 import heapq
 import itertools
+import json
 import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from hostler_sandbox.journal import Journal
-from hostler_sandbox.nodes_port import NodeRuntimePort, NodeSpec
+from hostler_sandbox.nodes_port import BootError, NodeRuntime, NodeSpec
+from hostler_sandbox.state.boot import PowerControl, spec_of
 from hostler_sandbox.state.errors import RefusedError
 from hostler_sandbox.state.faults import Faults
 from hostler_sandbox.state.machines import Machine, at
+from hostler_sandbox.state.order import LaunchOrder
 from hostler_sandbox.state.stock import Stock, facts_of
 from hostler_sandbox.state.types import zones_of
 
@@ -24,38 +27,10 @@ class Delays:
     """How long things take, in seconds. ``forget_s``: how long a terminated machine is still listed (EC2: about an hour)."""
 
     pending_s: float = 1.0
-    boot_s: float = 0.5
     stopping_s: float = 1.0
     list_lag_s: float = 0.0
     forget_s: float = 3600.0
     notice_s: float = 120.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOrder:
-    """One machine to launch, as a front understood it. ``fingerprint``: everything that a token binds."""
-
-    region: str
-    zone: str
-    instance_type: str
-    capacity_type: str
-    image_id: str
-    image: str
-    subnet_id: str
-    group_ids: tuple[str, ...]
-    token: str | None
-    fingerprint: str
-    tags: dict[str, str]
-    user_data: str = field(repr=False)
-    max_spot_price: Decimal | None = None
-    profile_arn: str | None = None
-    role: str | None = None
-    shutdown_behaviour: str = "stop"
-    is_protected: bool = False
-    is_encrypted: bool = False
-    kms_key_id: str | None = None
-    http_tokens: str = "optional"
-    disk_gib: int = 100
 
 
 class Cloud:
@@ -63,10 +38,10 @@ class Cloud:
 
     def __init__(
         self,
-        nodes: NodeRuntimePort,
+        nodes: NodeRuntime,
         journal: Journal,
         delays: Delays,
-        credentials: Callable[[], dict[str, str]],
+        ssh_port: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.nodes = nodes
@@ -75,7 +50,8 @@ class Cloud:
         self.faults = Faults()
         self.stock = Stock()
         self.clock = clock
-        self._credentials = credentials
+        self._ssh_port = ssh_port
+        self._addresses = itertools.count(2)
         self._machines: dict[str, Machine] = {}
         self._tokens: dict[tuple[str, str, str], str] = {}
         self._lock = threading.RLock()
@@ -112,30 +88,14 @@ class Cloud:
         return machine
 
     def _new_machine(self, order: LaunchOrder) -> Machine:
-        """Makes the machine and boots its node."""
+        """Makes the machine; its node boots when ``pending`` is over."""
         facts, now = facts_of(order.instance_type), self.clock()
         machine_id = f"i-0{secrets.token_hex(8)}"
+        number = next(self._addresses)
+        address = f"127.1.{number // 254 % 256}.{number % 254 + 1}"
         is_broken = self.faults.take("boot_failure", "RunInstances", order.zone) is not None
-        address = self.nodes.boot(
-            NodeSpec(
-                node_id=machine_id,
-                instance_type=order.instance_type,
-                region=order.region,
-                zone=order.zone,
-                accelerator=facts.accelerator,
-                accelerator_count=facts.accelerator_count,
-                image_id=order.image_id,
-                image=order.image,
-                user_data=order.user_data,
-                is_spot=order.capacity_type == "spot",
-                tags=dict(order.tags),
-                role=order.role,
-                credentials=self._credentials if order.role else None,
-                disk_gib=order.disk_gib,
-                boot_s=self.delays.pending_s + self.delays.boot_s,
-                is_boot_broken=is_broken,
-            )
-        )
+        spec = spec_of(order, machine_id, address, self._ssh_port, is_broken=is_broken)
+        self._later(self.delays.pending_s, lambda: self._boot(machine_id, spec))
         return Machine(
             machine_id=machine_id,
             reservation_id=f"r-{secrets.token_hex(8)}",
@@ -163,6 +123,23 @@ class Cloud:
             http_tokens=order.http_tokens,
             user_data=order.user_data,
         )
+
+    def _boot(self, machine_id: str, spec: NodeSpec) -> None:
+        """Boots the node in a thread of its own: many may boot at once."""
+
+        def boot() -> None:
+            machine = self._machines[machine_id]
+            if not machine.is_live():
+                return
+            try:
+                self.nodes.boot(spec)
+            except BootError as error:
+                self.terminate(machine, "Server.InternalError", f"Server.InternalError: {error}", by="cloud")
+                return
+            if not machine.is_live():  # terminated while it booted
+                self.nodes.kill(machine_id)
+
+        threading.Thread(target=boot, name=f"boot-{machine_id}", daemon=True).start()
 
     def _of_token(self, order: LaunchOrder) -> Machine | None:
         """Returns the machine that the token made in this zone; None when the token is new there.
@@ -225,7 +202,7 @@ class Cloud:
             machine.paid_before_s = machine.paid_s(now)
             machine.stopped_at, machine.stop_done_at = now, now + self.delays.stopping_s
             machine.end_text = f"User initiated ({at(now):%Y-%m-%d %H:%M:%S} GMT)"
-        self.nodes.stop(machine.machine_id)
+        self._power().stop(machine.machine_id)
         self.journal.write("machine", what="stopped", **self._facts(machine))
 
     def start(self, machine: Machine) -> None:
@@ -239,7 +216,7 @@ class Cloud:
             now = self.clock()
             machine.stopped_at = machine.stop_done_at = None
             machine.launched_at, machine.running_at = now, now + self.delays.pending_s
-        self.nodes.start(machine.machine_id)
+        self._power().resume(machine.machine_id)
         self.journal.write("machine", what="started", **self._facts(machine))
 
     def power_off(self, machine_id: str) -> None:
@@ -259,7 +236,8 @@ class Cloud:
         now = self.clock()
         wait_s = self.delays.notice_s if notice_s is None else notice_s
         machine.reclaim_at = now + wait_s
-        self.nodes.notice(machine.machine_id, "terminate", at(machine.reclaim_at))
+        notice = json.dumps({"action": "terminate", "time": f"{at(machine.reclaim_at):%Y-%m-%dT%H:%M:%SZ}"})
+        self.on_node(machine, lambda node: self.nodes.set_metadata(node, "spot/instance-action", notice))
         self.journal.write("machine", what="notice", **self._facts(machine))
         self._later(wait_s, lambda: self.reclaim(machine))
 
@@ -267,6 +245,22 @@ class Cloud:
         """Takes a machine back, as spot does."""
         text = "Server.SpotInstanceTermination: Spot instance termination"
         self.terminate(machine, "Server.SpotInstanceTermination", text, by="cloud")
+
+    def reboot(self, machine: Machine) -> None:
+        """Restarts the node: processes end, SSH is away for a moment."""
+        self.on_node(machine, self._power().reboot)
+
+    def on_node(self, machine: Machine, act: Callable[[str], None]) -> None:
+        """Does something to a machine's node. Raises RefusedError while it has none (still pending, or ended)."""
+        try:
+            act(machine.machine_id)
+        except KeyError as error:
+            raise RefusedError("IncorrectInstanceState", f"The instance '{machine.machine_id}' is not running.") from error
+
+    def _power(self) -> PowerControl:
+        if not isinstance(self.nodes, PowerControl):
+            raise RefusedError("UnsupportedOperation", "The nodes of this sandbox cannot be stopped.")
+        return self.nodes
 
     def figures(self) -> dict[str, Any]:
         """Returns what a report needs: counts and simulated cost, from this model and the journal alone."""

@@ -63,9 +63,13 @@ class Stock:
 
     def take(self, facts: TypeFacts, zone: str, capacity_type: str) -> None:
         """Takes one from the pool. Raises RefusedError (HTTP 500, as EC2 answers) when it is empty."""
-        left = self.pools.get((zone, facts.name, capacity_type), UNLIMITED)
+        unset = 0 if capacity_type == "reserved" else UNLIMITED
+        left = self.pools.get((zone, facts.name, capacity_type), unset)
         if left is UNLIMITED:
             return
+        if left <= 0 and capacity_type == "reserved":
+            text = "The requested reservation does not have sufficient compatible and available capacity for this request."
+            raise RefusedError("ReservationCapacityExceeded", text)
         if left <= 0:
             others = [
                 f"{zone[:-1]}{letter}"
