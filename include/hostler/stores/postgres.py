@@ -27,8 +27,8 @@ POOL_SIZE: Final = 8
 class PostgresLedger:
     """Implements ``hostler.ledger.port.Ledger``. Thread-safe; may be carried over a fork.
 
-    Every method raises LedgerUnavailableError beside what the port says. When the connection breaks while a change is being
-    committed, that error cannot tell whether the change was kept: read again before deciding.
+    Every method raises LedgerUnavailableError beside what the port says. When the answer to a commit is lost, the database is
+    asked what became of it; only when it cannot be asked either, the error's words say that the change may have been kept.
 
     Args:
         url: SQLAlchemy address of a database that ``stores.migrate.upgrade`` has brought to the right schema.
