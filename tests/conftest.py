@@ -3,6 +3,11 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Times depend on what else the machine does; they say nothing about the code.
+settings.register_profile("hostler", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("hostler")
 
 
 @pytest.fixture(scope="session")

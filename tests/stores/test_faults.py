@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import event as hooks
+from sqlalchemy import make_url
 from tests.stores import samples
+from tests.stores.cutting_proxy import CuttingProxy
 from tests.stores.samples import AT, NO_CAPS
 from tests.stores.scratch import run_sql
 
@@ -210,6 +212,40 @@ def test_connections_when_the_server_cuts_them_then_the_next_call_works(open_led
     cut = "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE application_name = 'hostler'"
     assert run_sql(stocked, f"{cut} AND datname = current_database()")[0][0] == 1
     assert ledger.view(LEASE.lease_id).lease.lease_id == LEASE.lease_id
+
+
+@pytest.fixture
+def cut_ledger(open_ledger, stocked):
+    """Opens a ledger whose next change loses its connection at the commit."""
+    proxies = []
+
+    def open_(**how):
+        url = make_url(stocked)
+        proxies.append(CuttingProxy(url.port, **how))
+        return open_ledger(url.set(port=proxies[-1].port).render_as_string(hide_password=False))
+
+    yield open_
+    for proxy in proxies:
+        assert proxy.has_cut.is_set()
+        proxy.close()
+
+
+def test_change_when_the_answer_to_its_commit_is_lost_then_it_is_found_to_be_kept(cut_ledger):
+    ledger = cut_ledger(cut_after=True)
+    stored = ledger.write(LEASE.lease_id, [samples.job(LEASE)], [samples.event(LEASE.lease_id)])
+    assert ledger.view(LEASE.lease_id).jobs == stored
+
+
+def test_change_when_its_commit_never_arrives_then_it_is_unavailable_and_nothing_is_written(cut_ledger):
+    ledger = cut_ledger(cut_after=False)
+    assert "cannot be reached" in refusal(ledger.write, LEASE.lease_id, [samples.job(LEASE)], [])
+    assert ledger.view(LEASE.lease_id).jobs == ()
+
+
+def test_change_when_nobody_can_say_what_became_of_it_then_that_is_said(cut_ledger, open_ledger, stocked):
+    ledger = cut_ledger(cut_after=True, is_closed_after=True)
+    assert "may or may not be kept" in refusal(ledger.write, LEASE.lease_id, [samples.job(LEASE)], [])
+    assert "cannot be reached" in refusal(ledger.view, LEASE.lease_id)
 
 
 def test_row_when_an_older_program_wrote_it_then_it_loads(open_ledger, stocked):

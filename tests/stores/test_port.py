@@ -162,7 +162,8 @@ def test_write_when_a_record_comes_twice_then_the_later_holds(ledger, lease):
 
 def test_write_when_the_lease_carries_another_fence_then_that_is_not_written(ledger, lease, fence):
     now = ledger.view(lease.lease_id).lease
-    ledger.write(lease.lease_id, [replace(now, state=LeaseState.GRANTED, fence=99)], [], fence)
+    (written,) = ledger.write(lease.lease_id, [replace(now, state=LeaseState.GRANTED, fence=99)], [], fence)
+    assert written == ledger.view(lease.lease_id).lease
     assert ledger.view(lease.lease_id).lease.fence == fence.token
     ledger.write(lease.lease_id, [], [samples.event(lease.lease_id)], fence)
 

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -184,11 +185,47 @@ class Database:
 
     @contextmanager
     def change(self) -> Iterator[Connection]:
-        """Gives a connection in a transaction, committed at the end, rolled back on an error."""
+        """Gives a connection in a transaction, committed at the end, rolled back on an error.
+
+        Raises:
+            LedgerUnavailableError: the answer to the commit is lost, and the database cannot be asked whether it came about.
+        """
         self._check_process()
-        with self._engine.begin() as connection:
+        with self._engine.connect() as connection:
             self._check_schema(connection)
             yield connection
+            number: str | None = connection.scalar(text("SELECT pg_current_xact_id_if_assigned()::text"))
+            lost: DBAPIError | None = None
+            try:
+                connection.commit()
+            except DBAPIError as error:
+                lost = error
+            if lost is None:
+                return
+            if number is None or not lost.connection_invalidated or not self._was_kept(number):
+                raise lost
+
+    def _was_kept(self, number: str) -> bool:
+        """True when the transaction was committed, False when it was rolled back.
+
+        Raises:
+            LedgerUnavailableError: nobody can tell.
+        """
+        deadline = time.monotonic() + CONNECT_TIMEOUT_S
+        status: str | None = "in progress"
+        # The server may not have noticed yet that the connection is gone.
+        while status == "in progress" and time.monotonic() < deadline:
+            try:
+                with self._reader.connect() as connection:
+                    status = connection.scalar(text("SELECT pg_xact_status(CAST(:number AS xid8))"), {"number": number})
+            except DBAPIError:
+                status = None
+            time.sleep(0.05)
+        if status not in {"committed", "aborted"}:
+            raise LedgerUnavailableError(
+                f"ledger at {self.place} went away during a commit: the last change may or may not be kept, read again"
+            )
+        return status == "committed"
 
     def _check_process(self) -> None:
         if self._pid != os.getpid():

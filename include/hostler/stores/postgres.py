@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from hostler.ledger import rules
 from hostler.ledger.errors import LeaseNotFoundError
 from hostler.ledger.port import Caps, Spending, StockOut
+from hostler.ledger.view import make_view
 from hostler.model.enums import LeaseState
 from hostler.model.lease import Event, Fence, Intent, Lease, LeaseView, Node, Record
 from hostler.stores import purchase, rows
@@ -26,8 +27,8 @@ POOL_SIZE: Final = 8
 class PostgresLedger:
     """Implements ``hostler.ledger.port.Ledger``. Thread-safe; may be carried over a fork.
 
-    Every method raises LedgerUnavailableError beside what the port says. When the connection breaks while a change is being
-    committed, that error cannot tell whether the change was kept: read again before deciding.
+    Every method raises LedgerUnavailableError beside what the port says. When the answer to a commit is lost, the database is
+    asked what became of it; only when it cannot be asked either, the error's words say that the change may have been kept.
 
     Args:
         url: SQLAlchemy address of a database that ``stores.migrate.upgrade`` has brought to the right schema.
@@ -65,7 +66,7 @@ class PostgresLedger:
         """See the port. One statement."""
         with self._database.read() as connection:
             found = connection.execute(rows.all_rows(lease_id)).all()
-        view = rows.make_view([rows.read_record(row) for row in found])
+        view = make_view(rows.read_record(row) for row in found)
         if view is None:
             raise LeaseNotFoundError(f"no lease {lease_id!r}")
         return view

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from hostler.ledger import codec
 from hostler.ledger.rules import RecordKey, is_live, record_key
-from hostler.model.lease import Backup, Event, Intent, Job, Lease, LeaseView, Node, Receipt, Record
+from hostler.model.lease import Event, Intent, Lease, Record
 from hostler.stores import tables
 
 _TABLES: Final[dict[str, Table]] = {
@@ -51,26 +51,6 @@ def read_record(row: Row[*tuple[Any, ...]]) -> Record:
     if isinstance(record, Lease):
         return replace(record, row_version=row.row_version, fence=row.fence)
     return replace(record, row_version=row.row_version)
-
-
-def make_view(records: Sequence[Record]) -> LeaseView | None:
-    """Returns the rows of a lease in the view's order; None when the lease itself is not among them."""
-    lease = next((record for record in records if isinstance(record, Lease)), None)
-    if lease is None:
-        return None
-    intents = sorted((row for row in records if isinstance(row, Intent)), key=lambda row: (row.slot_index, row.attempt))
-    attempts = {intent.intent_id: intent.attempt for intent in intents}
-    nodes = [row for row in records if isinstance(row, Node)]
-    jobs = [row for row in records if isinstance(row, Job)]
-    backups = [row for row in records if isinstance(row, Backup)]
-    return LeaseView(
-        lease=lease,
-        intents=tuple(intents),
-        nodes=tuple(sorted(nodes, key=lambda row: (row.slot_index, attempts.get(row.intent_id, 0), row.node_name))),
-        jobs=tuple(sorted(jobs, key=lambda row: (row.attempt, row.job_id))),
-        backups=tuple(sorted(backups, key=lambda row: (row.sealed_at, row.backup_id))),
-        receipt=next((row for row in records if isinstance(row, Receipt)), None),
-    )
 
 
 def store_records(connection: Connection, records: Iterable[Record]) -> None:
