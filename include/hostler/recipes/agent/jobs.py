@@ -32,6 +32,7 @@ from hostler.recipes.agent.layout import (
 )
 
 FINAL = ("succeeded", "failed", "stopped")
+RESTART_STATUS = 75  # EX_TEMPFAIL of sysexits.h: "not done, start me again"; the setup says so before it reboots the node
 REBOOTED = "the node was started anew while the job ran"
 KILLED = "the job's supervisor on the node was killed; the job's processes were ended"
 _START_S = 20.0
@@ -57,17 +58,23 @@ def start(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
 def resume(home: NodeHome, job_id: object) -> dict[str, Any]:
     """Starts a job again that a reboot of the node ended, from its files on the node; any other job is left as it is.
 
-    Only for jobs without secrets (the setup): those are kept nowhere on the node.
+    Only for jobs that were started with ``may_resume`` (the setup): secrets are kept nowhere on the node.
     """
     folder = home.job(job_id)
-    if status(home, job_id).get("error") == REBOOTED:
+    if status(home, job_id).get("may_resume"):
         with locked(folder.lock_file):
-            if (read_json(folder.state_file) or {}).get("error") == REBOOTED:
+            if _may_resume(folder):
                 for path in (folder.supervisor_file, folder.state_file, folder.stop_file):
                     with contextlib.suppress(FileNotFoundError):
                         path.unlink()
                 _launch(folder, {"secrets": {}, "files": {}})
     return status(home, job_id)
+
+
+def _may_resume(folder: JobFolder) -> bool:
+    state = read_json(folder.state_file) or {}
+    was_cut = state.get("error") == REBOOTED or state.get("exit_code") == RESTART_STATUS
+    return state.get("state") == "failed" and was_cut and bool((read_json(folder.order_file) or {}).get("may_resume"))
 
 
 def _checked(order: dict[str, Any]) -> dict[str, Any]:
@@ -90,6 +97,7 @@ def _checked(order: dict[str, Any]) -> dict[str, Any]:
         raise BadRequestError("attempt_token: a text is needed")
     kept = {name: order.get(name) for name in ("argv", "env", "attempt_token", "master_host", "restore_step", "lease_id")}
     kept["env"] = order.get("env") or {}
+    kept["may_resume"] = order.get("may_resume") is True
     kept["lease_id"] = plain_id("lease_id", order.get("lease_id"))
     for name, least, usual in (("rank", 0, 0), ("world_size", 1, 1), ("master_port", 1, 29500)):
         kept[name] = _whole(name, order.get(name, usual), least)
@@ -164,6 +172,7 @@ def status(home: NodeHome, job_id: object) -> dict[str, Any]:
         "shipped_step": _shipped_step(home, folder),
         "shipping_error": shipping.get("error"),
         "notice": notice.get("words"),
+        "may_resume": _may_resume(folder),
         "log_tail": logs.tail(folder.logs),
     }
 

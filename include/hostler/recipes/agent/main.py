@@ -35,7 +35,9 @@ Command = Callable[[NodeHome, "dict[str, Any]"], Any]
 
 
 def configure(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
-    """Tells the node whose it is and where to ship to. Without ``backup``, a target of the same lease is kept."""
+    """Tells the node whose it is and where to ship to. Without ``backup``, a target of the same lease is kept.
+    ``first_expires_in_s`` sets the dead man's switch where it was not set yet.
+    """
     document: dict[str, Any] = {"protocol": PROTOCOL, "lease_id": plain_id("lease_id", order.get("lease_id"))}
     document["node_name"] = plain_id("node_name", order.get("node_name"))
     known = home.node()
@@ -47,8 +49,8 @@ def configure(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
     if document != known:
         with locked(home.ship_lock):
             write_json(home.node_file, document)
-    if order.get("expires_in_s") is not None:
-        expiry.renew(home, expiry.seconds("expires_in_s", order["expires_in_s"]))
+    if order.get("first_expires_in_s") is not None and not home.expiry_file.exists():
+        expiry.renew(home, expiry.seconds("first_expires_in_s", order["first_expires_in_s"]))
     daemon.ensure(home)
     return {"has_backup": bool(document.get("backup")), "has_cryptography": _has_cryptography()}
 
