@@ -161,7 +161,9 @@ def _last(store: ObjectStore, lease_id: str) -> int:
 def _read(store: ObjectStore, lease_id: str, sequence: int, data_key: bytes) -> Manifest:
     found = manifests.read(store.get(manifests.name_of(lease_id, sequence)), lease_id, data_key)
     if found.sequence != sequence:
-        raise BackupError(f"manifest of {lease_id}: number {sequence} is number {found.sequence} in truth: an old one put in its place")
+        raise BackupError(
+            f"manifest of {lease_id}: number {sequence} is number {found.sequence} in truth: an old one put in its place"
+        )
     return found
 
 

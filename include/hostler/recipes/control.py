@@ -23,7 +23,7 @@ from hostler.reach.port import (
     Transport,
     target_of,
 )
-from hostler.recipes import answers
+from hostler.recipes import answers, files
 from hostler.recipes.agent.build import agent_name, build_agent
 from hostler.recipes.answers import NodeAgentError
 
@@ -71,8 +71,8 @@ class SshNodeControl:
         self,
         transport: Transport,
         *,
-        setup_files: SetupFiles,
-        probe_file: Callable[[], bytes],
+        setup_files: SetupFiles = files.setup_files,
+        probe_file: Callable[[], bytes] = files.probe_file,
         times: ControlTimes | None = None,
     ) -> None:
         self._transport = transport
