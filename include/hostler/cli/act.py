@@ -115,7 +115,9 @@ def restore(options: argparse.Namespace) -> int:
         raise FileExistsError(f"--into {into}: must not exist or be an empty folder")
     with open_fleet() as fleet:
         lease_id = find_lease(fleet.ledger, options.lease).lease_id
-        report = restore_backup(fleet.store, fleet.keys, lease_id, into)
+        backups = fleet.ledger.view(lease_id).backups
+        known = backups[-1].manifest_sha256 if backups else None
+        report = restore_backup(fleet.store, fleet.keys, lease_id, into, manifest_sha256=known)
         event = Event(
             lease_id=lease_id,
             who=who(),

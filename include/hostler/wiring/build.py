@@ -2,9 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -15,15 +14,14 @@ from hostler.config.clouds import ReachSettings
 from hostler.config.schema import FleetFile
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.seams import Seams
-from hostler.model.lease import Backup, Lease
-from hostler.reach.port import ShippedObject, Target
+from hostler.reach.port import Target
 from hostler.reach.ssh import SshTransport
 from hostler.recipes import user_data
 from hostler.recipes.backup import seal
 from hostler.recipes.control import SshNodeControl
 from hostler.stores.postgres import PostgresLedger
 from hostler.vault.local import LocalKeys
-from hostler.vault.port import KeyProvider, ObjectStore
+from hostler.vault.port import ObjectStore
 from hostler.vault.stores import open_store
 from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
 
@@ -31,9 +29,7 @@ PRINCIPAL = "hostler"
 """Who user certificates are made out to; ``recipes.user_data`` lets this principal in."""
 
 
-def build_fleet(
-    *, sessions: SessionSource, secret: Callable[[str], str], fleet_file: FleetFile | None = None
-) -> Fleet:
+def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_file: FleetFile | None = None) -> Fleet:
     """Builds a Fleet.
 
     Args:
@@ -59,7 +55,7 @@ def build_fleet(
         user_data=lambda intent: user_data.build(intent, keys, user=settings.ssh_user),
         sleep=asyncio.sleep,
         secret=secret,
-        seams=Seams(seal=partial(_seal, keys)),
+        seams=Seams(seal=partial(seal, keys=keys)),
     )
 
 
@@ -90,13 +86,6 @@ def _store(fleet: FleetFile, sessions: SessionSource) -> ObjectStore:
     return open_store(
         fleet.backup.uri, client_factory=lambda: sessions.client("aws", "s3", region, aws.connection if aws else None)
     )
-
-
-def _seal(
-    keys: KeyProvider, store: ObjectStore, lease: Lease, objects: Sequence[ShippedObject], sealed_at: datetime
-) -> Backup:
-    """Seals with the lease's own data key."""
-    return seal(store, keys, lease=lease, objects=objects, sealed_at=sealed_at)
 
 
 def _jump(reach: ReachSettings) -> Target | None:
