@@ -180,6 +180,17 @@ def test_start_when_the_data_are_damaged_then_the_servers_own_words_are_told(ser
         server.start()
 
 
+def test_server_when_removed_then_other_files_of_its_folder_stay(folder):
+    folder.mkdir(mode=0o755)
+    (folder / "mine").write_text("kept")
+    server = EmbeddedPostgres(folder, is_durable=False)
+    server.start()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    server.remove()
+    assert [path.name for path in folder.iterdir()] == ["mine"]
+    (folder / "mine").unlink()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server under another account")
 def test_root_when_the_folder_is_closed_to_others_then_it_still_works_and_nothing_is_opened(tmp_path):
     tmp_path.chmod(0o700)

@@ -79,7 +79,7 @@ class EmbeddedPostgres:
             raise LedgerUnavailableError(f"the embedded PostgreSQL in {self.folder} does not stop: {words.strip()}")
 
     def remove(self) -> None:
-        """Stops the server and deletes it with all its data."""
+        """Stops the server and deletes it with all its data; other files in the folder stay."""
         self.stop()
         account.remove_home(self.folder)
 
