@@ -43,6 +43,8 @@ _HONOURED: Final = frozenset(
     ]
 )
 _GUEST_PATH: Final = re.compile(r"(?<![\w.$}/~-])/(?=(?:etc|home|mnt|opt|root|srv|var)(?:/|\s|$|[\"';:)]))")
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The one in C where PyYAML was built with it: 10 x faster."""
 DEFAULT_USER: Final = "ubuntu"
 
 
@@ -102,7 +104,7 @@ def parse(user_data: str, *, key_pair: str | None = None) -> CloudConfig:
     if not text.startswith("#cloud-config"):
         return replace(plain, warnings=("user data is neither #cloud-config nor a #! script: not used",))
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=_LOADER)  # noqa: S506  # both are the safe loader
         if document is None:
             return plain
         if not isinstance(document, dict):

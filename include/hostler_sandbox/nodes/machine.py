@@ -19,7 +19,6 @@ from hostler_sandbox.nodes.guest.interpreter import make_python
 from hostler_sandbox.nodes.guest.programs import ALWAYS
 from hostler_sandbox.nodes.guest.state import FACTS_FILE, NodeState
 from hostler_sandbox.nodes.metadata import Metadata
-from hostler_sandbox.nodes.processes import Mark
 from hostler_sandbox.nodes.ssh_server import NodeSsh, listening_socket
 from hostler_sandbox.nodes_port import BootError, NodeSpec
 
@@ -63,7 +62,7 @@ class Machine:
         self._site = site
         self._on_power_off = on_power_off
         self.state = NodeState(site.folder / spec.node_id)
-        self.mark = Mark(self.state.root, processes.new_limits())
+        self.mark = processes.new_mark()
         self.hostname = spec.hostname or f"ip-{spec.address.replace('.', '-')}"
         self.metadata = Metadata(spec, self._power_button)
         self._config = CloudConfig()
@@ -82,7 +81,7 @@ class Machine:
         environment = layout.environment(
             root, node_id=self.spec.node_id, shared=self._site.shared, hostname=self.hostname, metadata_url=url
         )
-        return Place(mark=self.mark, environment=environment, is_disk_full=self.state.read().get("disk.full") == "1")
+        return Place(root=root, mark=self.mark, environment=environment, is_disk_full=self.state.read().get("disk.full") == "1")
 
     def _users(self) -> Mapping[str, User]:
         return {user.name: user for user in self._config.users}
@@ -100,7 +99,7 @@ class Machine:
         facts = {
             "node_id": self.spec.node_id,
             "address": self.spec.address,
-            "limits": self.mark.limits,
+            "mark": self.mark,
             "hostname": self.hostname,
             "metadata_port": self._site.metadata_port,
             "python_sources": self._site.python_sources,

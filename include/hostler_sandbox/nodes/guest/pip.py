@@ -47,14 +47,12 @@ class _Site:
     sources: tuple[str, ...]
 
     def installed(self) -> dict[str, md.Distribution]:
+        """Returns normal name -> distribution in the site folder."""
         return {_name(one.metadata["Name"]): one for one in md.distributions(path=[str(self.target)])}
 
-    def offered(self) -> dict[str, md.Distribution]:
-        found: dict[str, md.Distribution] = {}
-        for one in md.distributions(path=list(self.sources)):
-            if one.metadata["Name"]:
-                found.setdefault(_name(one.metadata["Name"]), one)
-        return found
+    def offered(self, name: str) -> md.Distribution | None:
+        """Returns what the sandbox's interpreter has by that name. Found by folder name: reading all would take half a second."""
+        return next(iter(md.Distribution.discover(name=name, path=list(self.sources))), None)
 
 
 def _name(name: str) -> str:
@@ -145,7 +143,7 @@ def _install(site: _Site, options: argparse.Namespace) -> int:
 
 def _resolve(site: _Site, wanted: list[Any], limits: dict[str, Any], *, follow: bool) -> dict[str, md.Distribution]:
     """Returns name -> distribution for all that has to be added; raises PipError when one is not to be had."""
-    offered, installed = site.offered(), site.installed()
+    installed = site.installed()
     from packaging.requirements import Requirement  # noqa: PLC0415
 
     chosen: dict[str, md.Distribution] = {}
@@ -156,11 +154,10 @@ def _resolve(site: _Site, wanted: list[Any], limits: dict[str, Any], *, follow: 
         key = (_name(asked.name), frozenset(asked.extras))
         if asked.marker and not asked.marker.evaluate({"extra": ""}):
             continue
-        _check_one(asked, limits.get(key[0]), offered.get(key[0]))
+        one = _fitting(asked, limits.get(key[0]), site.offered(key[0]))
         if key in done:
             continue
         done.add(key)
-        one = offered[key[0]]
         there = installed.get(key[0])
         if there is None or there.version != one.version:
             chosen[key[0]] = one
@@ -174,16 +171,15 @@ def _applies(need: Any, extras: set[str]) -> bool:
     return applies
 
 
-def _check_one(asked: Any, limit: Any, one: md.Distribution | None) -> None:
-    fits = one is not None and all(
+def _fitting(asked: Any, limit: Any, one: md.Distribution | None) -> md.Distribution:
+    if one is not None and all(
         spec is None or spec.specifier.contains(one.version, prereleases=True) for spec in (asked, limit)
+    ):
+        return one
+    raise PipError(
+        f"ERROR: Could not find a version that satisfies the requirement {asked} (from versions: {one.version if one else 'none'})\n"
+        f"ERROR: No matching distribution found for {asked}"
     )
-    if not fits:
-        versions = one.version if one else "none"
-        raise PipError(
-            f"ERROR: Could not find a version that satisfies the requirement {asked} (from versions: {versions})\n"
-            f"ERROR: No matching distribution found for {asked}"
-        )
 
 
 def _link(site: _Site, chosen: dict[str, md.Distribution]) -> None:

@@ -26,11 +26,13 @@ class NodeState:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.root = folder / "root"
+        self._facts: dict[str, Any] = {}
 
     def facts(self) -> dict[str, Any]:
         """Returns the fixed facts written at boot: id, addresses, interpreter, site folders to link packages from."""
-        facts: dict[str, Any] = json.loads((self.folder / FACTS_FILE).read_text(encoding="utf-8"))
-        return facts
+        if not self._facts:
+            self._facts = json.loads((self.folder / FACTS_FILE).read_text(encoding="utf-8"))
+        return self._facts
 
     def read(self) -> dict[str, str]:
         """Returns all keys. A line without ``=`` is skipped: a half-edited file must not stop every program."""
