@@ -15,7 +15,7 @@ def main(program: str, node: NodeState, arguments: list[str]) -> int:
     words, flags = _split(arguments)
     command, names = (words[0], words[1:]) if words else ("", [])
     if program == "apt-cache":
-        return _policy(node, names) if command == "policy" else 0
+        return {"policy": _policy, "madison": _madison}.get(command, _nothing)(node, names)
     if command == "update":
         return _update(node)
     if command in {"install", "reinstall"}:
@@ -161,4 +161,16 @@ def _policy(node: NodeState, names: list[str]) -> int:
         if found and (values["apt.updated"] == "1" or f"pkg.{name}" in values):
             installed = values.get(f"pkg.{name}", "(none)")
             sys.stdout.write(f"{name}:\n  Installed: {installed}\n  Candidate: {found.version}\n")
+    return 0
+
+
+def _madison(node: NodeState, names: list[str]) -> int:
+    if node.read()["apt.updated"] == "1":
+        for name in names:
+            if found := packages.find(name):
+                sys.stdout.write(f"{name:>10} | {found.version} | http://archive.ubuntu.com/ubuntu noble/main amd64 Packages\n")
+    return 0
+
+
+def _nothing(_node: NodeState, _names: list[str]) -> int:
     return 0

@@ -178,7 +178,7 @@ def install(node: NodeState, values: dict[str, str], package: Package) -> list[s
         values.setdefault("pkg.python3-venv", _PLAIN["python3-venv"][0])
     facts = node.facts()
     for program in package.programs:
-        _link(node.root / "usr/bin" / program, facts["tool"])
+        _link(_place(node, program), facts["tool"])
     for service in package.services:
         values.setdefault(f"svc.{service}", "disabled,inactive" if service.startswith("nvidia-") else "enabled,active")
     if "pip" in package.gives:
@@ -191,7 +191,6 @@ def install(node: NodeState, values: dict[str, str], package: Package) -> list[s
         values["fabric.version"] = package.driver
     if "cuda" in package.gives:
         values["cuda.toolkit"] = ".".join(package.version.split(".")[:2])
-        (node.root / "usr/local/cuda/bin").mkdir(parents=True, exist_ok=True)
     if "kernel" in package.gives:
         return require_reboot(node, package.name)
     return _install_module(node, values, package) if "module" in package.gives else []
@@ -223,7 +222,7 @@ def remove(node: NodeState, values: dict[str, str], name: str) -> None:
     if gone is None:
         return
     for program in set(gone.programs) - {one for package in left for one in package.programs}:
-        (node.root / "usr/bin" / program).unlink(missing_ok=True)
+        _place(node, program).unlink(missing_ok=True)
     for service in set(gone.services) - {one for package in left for one in package.services}:
         values.pop(f"svc.{service}", None)
     kept = {one for package in left for one in package.gives}
@@ -242,8 +241,14 @@ def _link_libraries(node: NodeState, facts: dict[str, object]) -> None:
             _link(node.root / "usr/lib/x86_64-linux-gnu" / name, str(library))
 
 
+def _place(node: NodeState, program: str) -> Path:
+    """Returns where a package puts a program; the CUDA compiler is not on the PATH."""
+    return node.root / ("usr/local/cuda/bin" if program == "nvcc" else "usr/bin") / program
+
+
 def _link(link: Path, target: object) -> None:
     if not os.path.lexists(link):
+        link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(str(target))
 
 

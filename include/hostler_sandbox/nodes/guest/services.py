@@ -9,6 +9,9 @@ _ALIASES = {"sshd": "ssh", "dcgm": "nvidia-dcgm"}
 
 def main(program: str, node: NodeState, arguments: list[str]) -> int:
     """Runs one command and returns its exit status, systemd's own numbers."""
+    if program == "nv-fabricmanager" and {"--version", "-v"} & set(arguments):
+        sys.stdout.write(f"Fabric Manager version is : {node.read()['fabric.version']}\n")
+        return 0
     if program in {"nvidia-persistenced", "nv-fabricmanager"}:
         unit = "nvidia-persistenced" if program == "nvidia-persistenced" else "nvidia-fabricmanager"
         with node.change() as values:
