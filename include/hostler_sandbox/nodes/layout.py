@@ -14,17 +14,18 @@ from typing import Final
 from hostler_sandbox.nodes.guest.programs import ALWAYS
 
 _KEPT_OUT: Final = (
-    "python", "pip", "idle", "pydoc", "2to3", "conda", "uv", "poetry", "docker", "podman", "containerd", "runc", "crun", "nvidia",
-    "nv-", "nvcc", "cuda", "dcgm", "rocm", "apt", "dpkg", "deb", "snap", "systemctl", "systemd", "journalctl", "loginctl", "modprobe",
-    "insmod", "rmmod", "lsmod", "modinfo", "kmod", "lspci", "dmesg", "sudo", "su", "shutdown", "poweroff", "reboot", "halt", "init",
-    "telinit", "chown", "hostname", "uname", "aws", "gcloud", "az", "aliyun", "kubectl", "mount", "umount", "swapoff", "swapon", "mkfs", "fdisk",
+    "python", "pip", "idle", "pydoc", "2to3", "conda", "uv", "poetry", "docker", "podman", "containerd", "runc", "crun",
+    "nvidia", "nv-", "nvcc", "cuda", "dcgm", "rocm", "apt", "dpkg", "deb", "snap", "systemctl", "systemd", "journalctl",
+    "loginctl", "modprobe", "insmod", "rmmod", "lsmod", "modinfo", "kmod", "lspci", "dmesg", "sudo", "su", "shutdown",
+    "poweroff", "reboot", "halt", "init", "telinit", "chown", "hostname", "uname", "aws", "gcloud", "az", "aliyun",
+    "kubectl", "mount", "umount", "swapoff", "swapon", "mkfs", "fdisk",
 )  # fmt: skip
 """Beginnings of names that are not linked: what nodes have of their own, and what could change the host."""
 
 FOLDERS: Final = (
-    "etc", "etc/apt", "etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/modprobe.d", "etc/ssh", "etc/ssh/sshd_config.d", "opt",
-    "opt/hostler", "root", "run", "tmp", "usr", "usr/bin", "usr/lib", "usr/lib/x86_64-linux-gnu", "usr/local", "usr/local/bin",
-    "var", "var/lib", "var/log",
+    "etc", "etc/apt", "etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/modprobe.d", "etc/ssh",
+    "etc/ssh/sshd_config.d", "opt", "opt/hostler", "root", "run", "tmp", "usr", "usr/bin", "usr/lib",
+    "usr/lib/x86_64-linux-gnu", "usr/local", "usr/local/bin", "var", "var/lib", "var/log",
 )  # fmt: skip
 """Parents before children."""
 

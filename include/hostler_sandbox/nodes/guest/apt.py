@@ -10,7 +10,7 @@ from .state import NodeState
 _VALUE_FLAGS = frozenset({"-o", "-c", "-t", "--option", "--config-file", "--target-release"})
 
 
-def main(program: str, node: NodeState, arguments: list[str]) -> int:
+def main(program: str, node: NodeState, arguments: list[str]) -> int:  # noqa: PLR0911  # one return for each command
     """Runs one command and returns its exit status (100 as the real one for what it cannot do)."""
     words, flags = _split(arguments)
     command, names = (words[0], words[1:]) if words else ("", [])

@@ -52,12 +52,7 @@ _DRIVER: Final[tuple[tuple[str, frozenset[str], tuple[str, ...], tuple[str, ...]
     (r"nvidia-utils-(\d+)(-server)?", frozenset({"library"}), ("nvidia-smi",), ("nvidia-persistenced",)),
     (r"nvidia-compute-utils-(\d+)(-server)?", frozenset({"library"}), ("nvidia-smi",), ("nvidia-persistenced",)),
     (r"libnvidia-compute-(\d+)(-server)?", frozenset({"library"}), (), ()),
-    (
-        r"(?:cuda-drivers-fabricmanager|nvidia-fabricmanager|libnvidia-nscq)-(\d+)",
-        frozenset({"fabric"}),
-        (),
-        ("nvidia-fabricmanager",),
-    ),
+    (r"(?:cuda-drivers-|nvidia-)fabricmanager-(\d+)", frozenset({"fabric"}), ("nv-fabricmanager",), ("nvidia-fabricmanager",)),
 )
 """Name pattern (group 1: driver branch) -> what it gives, its programs, its services."""
 
@@ -154,7 +149,7 @@ def find(name: str) -> Package | None:
         matched = re.fullmatch(pattern, name)
         if matched and matched[1] in DRIVERS:
             release = DRIVERS[matched[1]][0]
-            own = "cuda" in name or "fabric" in name or "nscq" in name
+            own = "cuda" in name or "fabric" in name
             version = f"{release}-1" if own else f"{release}-0ubuntu0.24.04.1"
             return Package(name, version, gives, programs, services, release)
     if toolkit := re.fullmatch(r"cuda-(?:toolkit|nvcc|compiler|libraries|runtime)-(\d+)-(\d+)", name):

@@ -108,7 +108,8 @@ def _why_not(values: dict[str, str], unit: str) -> str:
     if unit in {"nvidia-persistenced", "nvidia-fabricmanager"} and not loaded:
         return "Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*) exist."
     if unit == "nvidia-fabricmanager" and values["fabric.version"] != loaded:
-        return f"fabric manager NVIDIA GPU driver interface version {values['fabric.version']} don't match with driver version {loaded}."
+        version = values["fabric.version"]
+        return f"fabric manager NVIDIA GPU driver interface version {version} don't match with driver version {loaded}."
     return ""
 
 
