@@ -55,6 +55,7 @@ class MemoryLedger:
         self._rows: dict[str, dict[tuple[str, str], Record]] = {}
         self._fences: dict[str, int] = {}
         self._events: list[Event] = []
+        self._views: dict[str, LeaseView] = {}  # made anew after each change; rows are frozen, so a view may be shared
         self._live: dict[str, Intent] = {}
         self._stock_outs: dict[str, StockOut] = {}
         self._meta: dict[str, str] = {}
@@ -76,15 +77,20 @@ class MemoryLedger:
     def view(self, lease_id: str) -> LeaseView:
         """See the port."""
         with self._lock:
-            rows = tuple(self._table(lease_id).values())
-            lease = self._lease(lease_id)
+            self._table(lease_id)
+            if lease_id not in self._views:
+                self._views[lease_id] = self._new_view(lease_id)
+            return self._views[lease_id]
+
+    def _new_view(self, lease_id: str) -> LeaseView:
+        rows = tuple(self._table(lease_id).values())
         intents = sorted((row for row in rows if isinstance(row, Intent)), key=lambda row: (row.slot_index, row.attempt))
         attempts = {intent.intent_id: intent.attempt for intent in intents}
         nodes = [row for row in rows if isinstance(row, Node)]
         jobs = [row for row in rows if isinstance(row, Job)]
         backups = [row for row in rows if isinstance(row, Backup)]
         return LeaseView(
-            lease=lease,
+            lease=self._lease(lease_id),
             intents=tuple(intents),
             nodes=tuple(sorted(nodes, key=lambda row: (row.slot_index, attempts.get(row.intent_id, 0), row.node_name))),
             jobs=tuple(sorted(jobs, key=lambda row: row.attempt)),
@@ -104,6 +110,7 @@ class MemoryLedger:
         with self._lock:
             self._table(lease_id)
             self._fences[lease_id] += 1
+            self._views.pop(lease_id, None)
             fence = Fence(lease_id=lease_id, token=self._fences[lease_id], holder=holder)
             why = f"{holder} takes charge of the lease"
             self._append([Event(lease_id=lease_id, who=holder, what="fence.taken", why=why, at=self.now())])
@@ -120,6 +127,7 @@ class MemoryLedger:
             stored = replace(intent, row_version=1)
             table[_key(stored)] = stored
             self._live[stored.intent_id] = stored
+            self._views.pop(intent.lease_id, None)
             self._append(events)
             return stored
 
@@ -139,6 +147,7 @@ class MemoryLedger:
                 staged[key] = row
                 stored.append(row)
             table.update(staged)
+            self._views.pop(lease_id, None)
             self._track(table, staged)
             self._append(events)
             return tuple(stored)
