@@ -295,6 +295,7 @@ def play_seed(seed, **changes):
     world.cloud.list_lag_s = weather.list_lag_s
     world.cloud.stock = weather.stock
     world.cloud.chaos = chaos_of(world, weather)
+    world.nodes.total_steps = 80
     if weather.refuses_end_s:
         world.cloud.refuses_end_until = world.now() + timedelta(seconds=weather.refuses_end_s)
     for number in range(1, 40):
