@@ -1,6 +1,8 @@
 """An AWS account on loopback for tests: plain moto behind a faulty front, and orders that fit it."""
 
+import os
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import boto3
@@ -55,7 +57,20 @@ def use_endpoint(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 def owner(service: str = "ec2", region: str = REGION) -> Any:
     """Returns a client of the account's owner, who sees and may do everything; does not go by the driver."""
-    return boto3.client(service, region_name=region)
+    return _session().client(service, region_name=region, endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+
+
+@lru_cache(maxsize=1)
+def _session() -> Any:
+    """One for all tests: it keeps the vendor's models, which take half a second to read."""
+    return boto3.Session(aws_access_key_id="owner", aws_secret_access_key="owner")
+
+
+@lru_cache(maxsize=4)
+def sessions(url: str) -> SdkSessions:
+    """One for each server, as above."""
+    del url
+    return SdkSessions()
 
 
 def image_of(ec2: Any) -> str:
@@ -78,7 +93,8 @@ def end_all(ec2: Any) -> None:
 
 def driver(image: str, *, deployment: str = DEPLOYMENT, page_size: int = 1000, **changes: Any) -> AwsDriver:
     settings = AwsSettings.model_validate({"regions": [REGION], "image": image, **changes})
-    return AwsDriver(deployment=deployment, settings=settings, sessions=SdkSessions(), page_size=page_size)
+    source = sessions(os.environ["AWS_ENDPOINT_URL"])
+    return AwsDriver(deployment=deployment, settings=settings, sessions=source, page_size=page_size)
 
 
 def offering(**changes: Any) -> Offering:

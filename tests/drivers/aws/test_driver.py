@@ -186,8 +186,9 @@ def test_launch_when_nobody_listens_then_unavailable_for_nothing_was_sent(monkey
         dead.launch(order(slot=1))
 
 
-def test_launch_when_there_are_no_credentials_then_auth(monkeypatch, driver_for):
-    driver = driver_for()
+def test_launch_when_there_are_no_credentials_then_auth(monkeypatch, front):
+    settings = AwsSettings(regions=(REGION,), image=aws.IMAGE)
+    driver = build(deployment=aws.DEPLOYMENT, settings=settings, sessions=SdkSessions())
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(CloudAuthError, match="no AWS credentials"):
