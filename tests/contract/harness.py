@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from hostler.cloud.driver import CloudDriver, LaunchOrder, OfferingQuery
+from hostler.model.enums import CapacityType
 
 Call = Literal["launch", "get", "list", "terminate", "offerings", "interruptions", "foreign"]
 
@@ -29,8 +30,16 @@ class CloudUnderTest(Protocol):
     zones: tuple[str, ...]
     powers: frozenset[Power]
 
-    def order(self, *, slot: int = 0, attempt: int = 1, lease: str = "lease0", zone: str | None = None) -> LaunchOrder:
-        """Returns a spot order of the driver's deployment; ``zone`` None: the first."""
+    def order(
+        self,
+        *,
+        slot: int = 0,
+        attempt: int = 1,
+        lease: str = "lease0",
+        zone: str | None = None,
+        kind: CapacityType = CapacityType.SPOT,
+    ) -> LaunchOrder:
+        """Returns an order of the driver's deployment; ``zone`` None: the first."""
         ...
 
     def query(self) -> OfferingQuery:
@@ -74,7 +83,7 @@ class CloudUnderTest(Protocol):
         ...
 
     def limit(self, machines: int) -> None:
-        """The account's quota has room for this many machines of the order (power ``quota``)."""
+        """The on-demand quota has room for this many machines of the order (power ``quota``)."""
         ...
 
     def lag(self) -> None:

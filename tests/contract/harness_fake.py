@@ -28,12 +28,18 @@ class FakeUnderTest:
             accelerator="L4", accelerators_per_node=1, capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND)
         )
 
-    def order(self, *, slot: int = 0, attempt: int = 1, lease: str = "lease0", zone: str | None = None) -> LaunchOrder:
+    def order(
+        self,
+        *,
+        slot: int = 0,
+        attempt: int = 1,
+        lease: str = "lease0",
+        zone: str | None = None,
+        kind: CapacityType = CapacityType.SPOT,
+    ) -> LaunchOrder:
         wanted = zone or self.zones[0]
         offering = next(
-            offer
-            for offer in self.driver.list_offerings(self.query())
-            if (offer.zone, offer.capacity_type) == (wanted, CapacityType.SPOT)
+            offer for offer in self.driver.list_offerings(self.query()) if (offer.zone, offer.capacity_type) == (wanted, kind)
         )
         intent_id = intent_id_for(lease, slot, attempt)
         tags = tags_for(
@@ -77,7 +83,7 @@ class FakeUnderTest:
 
     def limit(self, machines: int) -> None:
         room = machines * self.order().offering.vcpu_count
-        self.cloud.quotas[(self.region, CapacityType.SPOT)] = room
+        self.cloud.quotas[(self.region, CapacityType.ON_DEMAND)] = room
 
     def lag(self) -> None:
         self.cloud.list_lag_s = 30

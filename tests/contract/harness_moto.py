@@ -44,8 +44,15 @@ class MotoUnderTest:
             accelerator="L4", accelerators_per_node=1, capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND)
         )
 
-    def order(self, *, slot: int = 0, attempt: int = 1, lease: str = "lease0", zone: str | None = None) -> LaunchOrder:
-        kind = CapacityType.SPOT
+    def order(
+        self,
+        *,
+        slot: int = 0,
+        attempt: int = 1,
+        lease: str = "lease0",
+        zone: str | None = None,
+        kind: CapacityType = CapacityType.SPOT,
+    ) -> LaunchOrder:
         where = {"zone": zone or self.zones[0], "capacity_type": kind}
         return aws.order(deployment=self.deployment, slot=slot, attempt=attempt, lease=lease, **where)
 

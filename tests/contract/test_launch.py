@@ -72,6 +72,9 @@ def test_launch_when_same_token_means_another_machine_then_already_exists(cloud)
     with pytest.raises(AlreadyExistsError):
         cloud.driver.launch(replace(order, user_data="#cloud-config\nruncmd: [true]\n"))
     assert cloud.live_ids() == {made.provider_id}
+    # B47: what is there already is found by its tag, to be adopted.
+    cloud.settle()
+    assert [found.provider_id for found in cloud.driver.list_nodes(cloud.region, {INTENT: order.name})] == [made.provider_id]
 
 
 def test_launch_when_tokens_machine_is_dead_then_already_exists_and_nothing_is_bought(cloud):
@@ -117,9 +120,9 @@ def test_launch_when_zone_is_empty_then_no_capacity_there_and_another_zone_serve
 def test_launch_when_quota_is_used_up_then_it_is_named_in_the_clouds_unit(cloud):
     needs(cloud, "quota")
     cloud.limit(1)
-    cloud.driver.launch(cloud.order())
+    cloud.driver.launch(cloud.order(kind=CapacityType.ON_DEMAND))
     with pytest.raises(QuotaExceededError) as error:
-        cloud.driver.launch(cloud.order(slot=1))
+        cloud.driver.launch(cloud.order(slot=1, kind=CapacityType.ON_DEMAND))
     assert error.value.unit == "vCPU"
     assert error.value.quota
     assert len(cloud.live_ids()) == 1
