@@ -87,7 +87,7 @@ def restore(
 
     Args:
         into: an empty folder, or one that is made.
-        manifest_sha256: as the ledger knows it (``Backup.manifest_sha256``); then an older manifest of the lease is refused too.
+        manifest_sha256: as the ledger knows it (``Backup.manifest_sha256``); an older manifest is then refused too.
 
     Raises:
         BackupError: something is missing, changed, swapped or cut; the text names it. What was written before stays.
