@@ -59,7 +59,6 @@ async def send(method, path, body=b"{}", status=200, inner=None):
     [
         (f"POST {BASE}/clearTaskInstances", {"dry_run": False, "dag_run_id": "r1"}, ("airflow.task.cleared", "r1")),
         (f"POST {BASE}/dagRuns/r1/clear", {"dry_run": False}, ("airflow.run.cleared", "r1")),
-        (f"POST {BASE}/dagRuns", {"dag_run_id": "r1", "conf": {}}, ("airflow.run.triggered", "r1")),
         (f"DELETE {BASE}/dagRuns/r1", {}, ("airflow.run.deleted", "r1")),
         (f"PATCH {BASE}", {"is_paused": True}, ("airflow.dag.paused", None)),
         (f"PATCH {BASE}", {"is_paused": False}, ("airflow.dag.unpaused", None)),
@@ -77,6 +76,7 @@ async def test_middleware_when_a_write_went_well_then_told_with_the_user(acts, u
         (f"POST {BASE}/clearTaskInstances", {"dry_run": False, "dag_run_id": "r1"}, 403),
         (f"POST {BASE}/clearTaskInstances", {"dry_run": True, "dag_run_id": "r1"}, 200),
         (f"GET {BASE}/dagRuns/r1", {}, 200),
+        (f"POST {BASE}/dagRuns", {"dag_run_id": "r1", "conf": {}}, 200),
         ("POST /api/v2/pools", {"name": "x"}, 200),
         (f"PATCH {BASE}", {"is_paused": "yes"}, 200),
         (f"PATCH {BASE}", [1], 200),
