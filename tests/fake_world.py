@@ -147,7 +147,7 @@ def make_world() -> World:
     return World(clock=clock, cloud=cloud, nodes=nodes, ledger=ledger, fleet=fleet)
 
 
-def _seal(store, lease, objects, sealed_at) -> Backup:
+def _seal(store, lease, objects, sealed_at, **_keys) -> Backup:
     return Backup(
         backup_id=f"{lease.lease_id}-backup",
         lease_id=lease.lease_id,

@@ -5,6 +5,8 @@ import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from tests.sim.nodes import SimNodes
+
 from hostler.drivers.fake.cloud import FakeCloud
 from hostler.drivers.fake.driver import FakeDriver
 from hostler.ledger.port import Caps
@@ -17,7 +19,6 @@ from hostler.model.offering import PlacementPlan
 from hostler.model.request import RunRef
 from hostler.reach.port import JobOrder
 from hostler.stores.memory import MemoryLedger
-from tests.sim.nodes import SimNodes
 
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
 DEPLOYMENT = "sim"
@@ -64,7 +65,7 @@ def orders_by_rank(lease, job, nodes):
     ]
 
 
-def seal_all(store, lease, objects, sealed_at):
+def seal_all(store, lease, objects, sealed_at, **_keys):
     return Backup(
         backup_id=f"{lease.lease_id}-{sealed_at:%H%M%S%f}",
         lease_id=lease.lease_id,

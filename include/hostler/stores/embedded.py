@@ -230,7 +230,7 @@ class EmbeddedPostgres:
     def _create_database(self, name: str) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"database name {name!r}: lower-case letters, digits and underscores are allowed, 63 at most")
-        import psycopg  # noqa: PLC0415 - 0.1 s that a command without a ledger must not pay
+        import psycopg
 
         address = self.url("postgres").replace("+psycopg", "", 1)
         try:

@@ -184,7 +184,7 @@ def nvml_mig(nv: Any, handle: Any) -> list[Json]:
 
 def nvml_main() -> int:
     """The child: prints one JSON line for the driver, then one a device, as they are read."""
-    import pynvml as nv  # noqa: PLC0415 - only the child may need it; ImportError is its answer
+    import pynvml as nv
 
     nv.nvmlInit()
     cuda = nv.nvmlSystemGetCudaDriverVersion()
