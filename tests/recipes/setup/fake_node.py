@@ -144,7 +144,8 @@ def answer(program: str, state: dict, arguments: list[str]) -> int:  # noqa: C90
         return installs(state, arguments[arguments.index("install") + 1 :])
     if program == "apt-cache":
         if arguments[1] in OFFERS and state["repository"]:
-            say(f" {arguments[1]} | {OFFERS[arguments[1]]} | https://example.invalid noble/main amd64 Packages")
+            name, version = arguments[1], OFFERS[arguments[1]]
+            say(f"{name}:\n  Installed: (none)\n  Candidate: 999.1-1\n  Version table:\n     999.1-1 500\n     {version} 500")
         return 0
     if program == "apt-mark":
         if arguments[0] == "showhold":
@@ -153,7 +154,11 @@ def answer(program: str, state: dict, arguments: list[str]) -> int:  # noqa: C90
             state["held"] += arguments[1:]
         return 0
     if program == "dpkg-query":
-        say("\n".join(f"ii  {name} {version}" for name, version in state["packages"].items()))
+        say(
+            "\n".join(
+                f"{'hi' if name in state['held'] else 'ii'}  {name} {version}" for name, version in state["packages"].items()
+            )
+        )
         return 0
     if program == "lspci":
         for index in range(state["gpus"]):
