@@ -1,6 +1,7 @@
 """``python -m hostler_sandbox --state-dir DIR``: a sandbox of its own, until SIGTERM, SIGINT or, if asked, its parent's end."""
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from hostler_sandbox import processes
+from hostler_sandbox.processes import become_subreaper, descendants, die_with_parent, kill_all
 
 _DELAYS = (
     ("--pending-s", "pending_s", "how long a machine is pending"),
@@ -31,9 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
-    processes.become_subreaper()
+    if sys.platform.startswith("linux"):
+        become_subreaper()
     if options.die_with_parent:
-        processes.die_with_parent()
+        parent = os.getppid()
+        die_with_parent(signal.SIGTERM)
+        if parent == 1:
+            # It died before it could be watched.
+            over.set()
     return _serve(options, over)
 
 
@@ -68,7 +74,8 @@ def _serve(options: argparse.Namespace, over: threading.Event) -> int:
         _say(f"cannot start: {error}")
         return 1
     finally:
-        processes.end_children()
+        # Node processes that left their tree came to us, the subreaper.
+        kill_all(descendants(os.getpid()))
     _say("stopped; no node is left")
     return 0
 

@@ -22,7 +22,7 @@ class Fields:
         except ValueError as error:
             raise ValueError(f"body: no JSON: {error}") from None
         if not isinstance(values, dict):
-            raise ValueError("body: must be a JSON object")
+            raise ValueError("body: must be a JSON object")  # noqa: TRY004 - one type of error for all wrong fields
         return cls(values)
 
     def value(self, name: str, default: Any = _MISSING) -> Any:
@@ -37,7 +37,7 @@ class Fields:
         """Returns a text field."""
         found = self.value(name, _MISSING if default is None else default)
         if not isinstance(found, str):
-            raise ValueError(f"{name}: {found!r}: must be a text")
+            raise ValueError(f"{name}: {found!r}: must be a text")  # noqa: TRY004 - one type of error for all wrong fields
         if allowed and found not in allowed:
             raise ValueError(f"{name}: {found!r}: allowed: {', '.join(allowed)}")
         return found

@@ -55,7 +55,7 @@ class Journal:
         return [entry for entry in found if all(entry.get(key) == value for key, value in wanted.items())]
 
     def figures(self) -> dict[str, int]:
-        """Returns counts since the start: wire calls, calls for a machine, refusals (calls for a machine that were refused for want of stock, quota
+        """Returns counts since the start: wire calls, launch calls, refusals (launch calls refused for want of stock, quota
         or price), machines launched, and machines lost (taken by the cloud or ended by their own guest or a fault).
         """
         with self._lock:

@@ -1,86 +1,98 @@
-"""The sandbox's own process: who owns what it starts, and when it must end. Linux only; elsewhere these do nothing."""
+"""Facts about running processes on Linux, read from ``/proc``, and the two prctl calls that keep orphans away."""
 
 import ctypes
 import os
 import signal
-import sys
-from typing import Final
+from pathlib import Path
 
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_CHILD_SUBREAPER: Final = 36
-"""Source: prctl(2)."""
-
-
-def become_subreaper() -> bool:
-    """Makes orphans of our children our own children, so that they can be ended; False where the system has no such thing."""
-    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+# Source of both numbers: linux/prctl.h.
 
 
-def die_with_parent() -> bool:
-    """Asks for SIGTERM when the parent dies; False where the system has no such thing. A parent that is dead already counts."""
-    parent = os.getppid()
-    if not _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM):
-        return False
-    if os.getppid() != parent or parent == 1:
-        os.kill(os.getpid(), signal.SIGTERM)
-    return True
+def become_subreaper() -> None:
+    """Makes this process the new parent of every descendant whose parent dies. Raises OSError."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def end_children(*, grace_s: float = 1.0) -> int:
-    """Ends every process below us that is still there; returns how many were met. For the very end of the process only."""
-    met = 0
-    for step, number in enumerate((signal.SIGTERM, signal.SIGKILL)):
-        children = _descendants()
-        met = max(met, len(children))
-        for pid in children:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                continue
-        _reap(grace_s if step == 0 and children else 0.2)
-    return met
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Asks the kernel to send this process a signal when the thread that started it ends. Best between fork and exec.
+
+    Raises:
+        OSError: the kernel cannot.
+    """
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
-def _prctl(option: int, value: int) -> bool:
-    if not sys.platform.startswith("linux"):
-        return False
+def _prctl(option: int, value: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    return bool(libc.prctl(option, value, 0, 0, 0) == 0)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
-def _descendants() -> list[int]:
-    """Returns our children and theirs, youngest last."""
+def is_alive(pid: int) -> bool:
+    """True while the process runs; a zombie does not count."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] != "Z"
+
+
+def parent_of(pid: int) -> int | None:
+    """Returns the parent's pid, or None when there is no such process."""
+    fields = _stat(pid)
+    return None if fields is None else int(fields[1])
+
+
+def descendants(root: int) -> tuple[int, ...]:
+    """Returns the pids of all live processes below ``root``, parents before children."""
+    children: dict[int, list[int]] = {}
+    for pid in _all_pids():
+        parent = parent_of(pid)
+        if parent is not None and is_alive(pid):
+            children.setdefault(parent, []).append(pid)
     found: list[int] = []
-    queue = [os.getpid()]
+    queue = [root]
     while queue:
-        pid = queue.pop()
-        for child in _children(pid):
-            found.append(child)
-            queue.append(child)
-    return found
+        below = children.get(queue.pop(0), [])
+        found.extend(below)
+        queue.extend(below)
+    return tuple(found)
 
 
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
-    try:
-        tasks = os.listdir(f"/proc/{pid}/task")
-        for task in tasks:
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:  # noqa: PTH123 - a kernel file
-                children.extend(int(word) for word in file.read().split())
-    except OSError:
-        return children
-    return children
+def marked(name: str, value: str) -> tuple[int, ...]:
+    """Returns the pids of all live processes that were started with this environment variable.
 
-
-def _reap(for_s: float) -> None:
-    """Waits for ended children, at most that long."""
-    import time
-
-    deadline = time.monotonic() + for_s
-    while time.monotonic() < deadline:
+    Descendants inherit it, so it finds those that left the tree, too. Processes of other users are not seen.
+    """
+    wanted = f"{name}={value}".encode()
+    found = []
+    for pid in _all_pids():
         try:
-            pid, _status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            time.sleep(0.02)
+            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if wanted in variables and is_alive(pid):
+            found.append(pid)
+    return tuple(found)
+
+
+def kill_all(pids: tuple[int, ...]) -> None:
+    """Sends SIGKILL to each; those already gone are passed over."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _all_pids() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 - names are enough, and cheaper
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Returns the fields of /proc/<pid>/stat from the state on; the command's name before it may hold spaces."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()

@@ -41,7 +41,8 @@ class SandboxOptions:
         folder: where ``sandbox.json``, the journal and the nodes' disks go; made when missing.
         seed: picks which zones are out of stock; None: none are.
         clock_scale: sandbox seconds in a real one. delays: see there.
-        has_nodes: False: machines run nothing. use_nvml: build the NVML library for the nodes. runtime: makes another runtime than the default.
+        has_nodes: False: machines run nothing. use_nvml: build the NVML library for the nodes.
+        runtime: makes another runtime than the default.
         port (of Amazon's API), control_port, ssh_port: 0 chooses a free one.
         allows_blocks: capacity blocks may be bought.
     """

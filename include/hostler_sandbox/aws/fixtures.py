@@ -26,8 +26,15 @@ IMAGE_PARAMETERS: Final = {
 }
 """Public SSM parameters of images. Source: Canonical's and AWS's documents on finding AMI ids."""
 
-IMAGES: Final = {"gpu": "ami-05a4db0c5a4db0c01", "bare": "ami-05a4db0c5a4db0c02"}
-IMAGE_KINDS: Final = {ami: kind for kind, ami in IMAGES.items()}
+IMAGES: Final = {
+    ("us-east-1", "gpu"): "ami-05a4db0c5a4db0c01",
+    ("us-east-1", "bare"): "ami-05a4db0c5a4db0c02",
+    ("us-west-2", "gpu"): "ami-05a4db0c5a4db0d01",
+    ("us-west-2", "bare"): "ami-05a4db0c5a4db0d02",
+}
+"""An image belongs to one region, as on EC2."""
+
+IMAGE_KINDS: Final = {ami: kind for (_, kind), ami in IMAGES.items()}
 """Image id -> what is on it, as ``NodeSpec.image`` names it."""
 
 _TRUST: Final = {
@@ -47,7 +54,7 @@ def set_up() -> dict[str, Any]:
         "instance_profile": PROFILE,
         "security_group_tags": GROUP_TAG,
         "kms_alias": KEY_ALIAS,
-        "images": {f"{region}/{kind}": ami_id for region in REGIONS for kind, ami_id in IMAGES.items()},
+        "images": {f"{region}/{kind}": ami_id for (region, kind), ami_id in IMAGES.items()},
         "image_parameters": IMAGE_PARAMETERS,
         "regions": list(REGIONS),
         "by_region": {region: _set_up_region(region) for region in REGIONS},
@@ -65,7 +72,8 @@ def _set_up_role() -> None:
 
 def _set_up_region(region: str) -> dict[str, Any]:
     ec2 = backend(region)
-    for kind, ami_id in IMAGES.items():
+    for kind in ("gpu", "bare"):
+        ami_id = IMAGES[region, kind]
         ec2.amis[ami_id] = Ami(
             ec2, ami_id=ami_id, name=f"hostler-sandbox-{kind}", description=f"Simulated Ubuntu 24.04, {kind}", owner_id=ACCOUNT,
             virtualization_type="hvm", architecture="x86_64", root_device_type="ebs", root_device_name="/dev/sda1",
@@ -74,7 +82,7 @@ def _set_up_region(region: str) -> dict[str, Any]:
     ssm = ssm_backends[ACCOUNT][region]
     for name, kind in IMAGE_PARAMETERS.items():
         # Straight into moto's store: its call refuses names under /aws, as Amazon's does for callers.
-        ssm._parameters[name] = [_public_parameter(name, IMAGES[kind])]  # noqa: SLF001
+        ssm._parameters[name] = [_public_parameter(name, IMAGES[region, kind])]  # noqa: SLF001
     vpc = ec2.get_default_vpc()
     group = ec2.create_security_group("hostler-nodes", "Simulated group of nodes", vpc_id=vpc.id, tags=dict(GROUP_TAG))
     kms = kms_backends[ACCOUNT][region]

@@ -65,7 +65,7 @@ class Overlay:
             return _lose(environ, start_response, lost)
         kept = [(name, value) for name, value in headers if name.lower() not in {"content-length", "date", "connection"}]
         is_head = environ.get("REQUEST_METHOD") == "HEAD"
-        length = dict((name.lower(), value) for name, value in headers).get("content-length") if is_head else str(len(body))
+        length = {name.lower(): value for name, value in headers}.get("content-length") if is_head else str(len(body))
         start_response(f"{status} {_REASONS.get(status, 'Status')}", [*kept, ("Content-Length", length or "0")])
         return [] if is_head else [body]
 

@@ -75,7 +75,7 @@ def _structure(shape: Any, tree: Tree, path: str) -> dict[str, Any]:
 
 
 def _value(shape: Any, value: Any, path: str) -> Any:
-    if shape.type_name == "structure" or shape.type_name == "list":
+    if shape.type_name in {"structure", "list"}:
         if not isinstance(value, dict):
             raise Ec2Error("InvalidParameterValue", f"The parameter {path[:-1]} may not be a plain value")
         if shape.type_name == "structure":
@@ -97,7 +97,7 @@ def _scalar(kind: str, text: str, name: str) -> Any:
         if kind in {"double", "float"}:
             return float(text)
         if kind == "timestamp":
-            return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC)
+            return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         raise Ec2Error("InvalidParameterValue", f"Invalid value '{text}' for {name}.") from None
     return text.lower() in _TRUE if kind == "boolean" else text

@@ -68,7 +68,7 @@ def read_fault(body: Mapping[str, Any]) -> Fault:
         if name not in known:
             raise ValueError(f"{name}: unknown; allowed: {', '.join(sorted(known))}")
         if not isinstance(value, _TYPES.get(name, (str,))) or isinstance(value, bool):
-            raise ValueError(f"{name}: {value!r}: wrong type")
+            raise ValueError(f"{name}: {value!r}: wrong type")  # noqa: TRY004 - one type of error for all wrong fields
     kind = body.get("kind")
     if kind not in KINDS:
         raise ValueError(f"kind: {kind!r}: allowed: {', '.join(KINDS)}")

@@ -87,5 +87,5 @@ class Timers:
     def _guarded(task: Callable[[], None]) -> None:
         try:
             task()
-        except Exception:
+        except Exception:  # noqa: BLE001 - one failure must not stop the clock; it is logged
             _LOG.exception("simulated work failed")

@@ -75,7 +75,7 @@ class Rig:
         url = f"{self.sandbox.info['control_url']}/_sandbox/{name}"
         data = None if body is None else json.dumps(body).encode()
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, data=data)) as answer:  # noqa: S310 - loopback
+            with urllib.request.urlopen(urllib.request.Request(url, data=data)) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
@@ -89,8 +89,8 @@ class Rig:
             form[f"Filter.{number}.Value.1"] = one["Values"][0]
         scope = "Credential=AKIASIMULATED0000000/20261201/us-east-1/ec2/aws4_request"
         headers = {"Authorization": f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=0"}
-        request = urllib.request.Request(self.sandbox.aws_endpoint, data=urlencode(form).encode(), headers=headers)  # noqa: S310
-        with urllib.request.urlopen(request) as answer:  # noqa: S310 - loopback
+        request = urllib.request.Request(self.sandbox.aws_endpoint, data=urlencode(form).encode(), headers=headers)
+        with urllib.request.urlopen(request) as answer:
             return answer.status, answer.headers, answer.read()
 
     def post(self, name, **body):

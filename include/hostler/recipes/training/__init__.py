@@ -1,0 +1,1 @@
+"""Training programs that run on nodes by the user-code contract (docs/user-code.md)."""

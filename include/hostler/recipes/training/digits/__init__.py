@@ -1,0 +1,1 @@
+"""Numpy-only training of a digit classifier, data-parallel over plain sockets."""

@@ -1,0 +1,1 @@
+"""PyTorch DistributedDataParallel with automatic mixed precision, started by torchrun."""
