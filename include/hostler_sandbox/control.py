@@ -6,6 +6,7 @@ allowed, or a 404 for a machine that does not exist.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -15,7 +16,7 @@ from hostler_sandbox.control_views import Views
 from hostler_sandbox.interruptions import Interruptions
 from hostler_sandbox.node_faults import inject
 from hostler_sandbox.state.errors import UnknownMachineError, WrongStateError
-from hostler_sandbox.state.estate import Estate
+from hostler_sandbox.state.estate import Delays, Estate
 from hostler_sandbox.state.faults import KINDS, Faults, read_fault
 from hostler_sandbox.state.machines import Cause, Machine
 from hostler_sandbox.state.pools import ANY, StockRule
@@ -54,6 +55,7 @@ class Control:
         self._region_of = region_of
         self._on_reset = on_reset
         self._add_event = add_event
+        self._first_delays = estate.delays
         self._interruptions = Interruptions(estate)
         self._posts: dict[str, Callable[[Fields], Reply]] = {
             "stock": self._stock,
@@ -67,6 +69,7 @@ class Control:
             "node-fault": self._node_fault,
             "event": self._event,
             "clock": self._clock,
+            "delays": self._delays,
             "reset": self._reset,
         }
 
@@ -209,6 +212,13 @@ class Control:
         self._estate.timers.run_due()
         return {"now": self._estate.clock.now().isoformat(), "scale": scale}
 
+    def _delays(self, fields: Fields) -> Reply:
+        now = asdict(self._estate.delays)
+        wanted = {name: fields.number(name, value) for name, value in now.items()}
+        fields.done()
+        self._estate.delays = Delays(**wanted)
+        return wanted
+
     def _reset(self, fields: Fields) -> Reply:
         fields.done()
         ended = [machine.machine_id for machine in self._estate.alive()]
@@ -218,6 +228,7 @@ class Control:
         self._estate.pools.clear()
         self._estate.quotas.clear()
         self._estate.prices.clear()
+        self._estate.delays = self._first_delays
         self._on_reset()
         return {"ended": ended}
 

@@ -71,12 +71,13 @@ class Overlay:
 
     def _refused(self, call: Call) -> Answer | None:
         """Returns the answer of a fault that refuses the call."""
-        if self._faults.take("throttle", facts(call)):
-            return _error_answer(call, refusals.throttled())
-        if self._faults.take("unauthorized", facts(call)):
+        known = facts(call)
+        if fault := self._faults.take("throttle", known):
+            return _with_retry(_error_answer(call, refusals.throttled()), fault)
+        if self._faults.take("unauthorized", known):
             return _error_answer(call, refusals.unauthorized(call.action, call.service))
-        fault = self._faults.take("error", facts(call))
-        return _error_answer(call, error_of(fault)) if fault else None
+        fault = self._faults.take("error", known)
+        return _with_retry(_error_answer(call, error_of(fault)), fault) if fault else None
 
     def _guarded(self, call: Call) -> Answer:
         try:
@@ -137,6 +138,12 @@ def _lose(environ: Mapping[str, Any], start_response: Callable[..., Any], fault:
         return []
     sock.shutdown(socket.SHUT_RDWR)
     raise ConnectionAbortedError("the answer is lost on purpose")
+
+
+def _with_retry(answer: Answer, fault: Fault) -> Answer:
+    status, headers, body = answer
+    asked = [] if fault.retry_after_s is None else [("Retry-After", str(fault.retry_after_s))]
+    return status, [*headers, *asked], body
 
 
 def _error_answer(call: Call, failure: Ec2Error) -> Answer:

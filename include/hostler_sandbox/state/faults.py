@@ -30,6 +30,7 @@ class Fault:
         count: how many calls it meets in all; None: without end. skip: so many matching calls go free first.
         rate: share of the matching calls that it meets, 0 to 1. for_s: sandbox seconds that it lives; None: for ever.
         delay_s, code, message, status, mode: see ``KINDS``.
+        retry_after_s: sent as a header with a refusal; None: not sent, as EC2 does.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Fault:
     message: str = "An internal error has occurred"
     status: int = 500
     mode: str = ""
+    retry_after_s: int | None = None
 
     def meets(self, facts: Mapping[str, str | None]) -> bool:
         """True if the fault speaks of a call with these facts."""
@@ -57,7 +59,7 @@ class Fault:
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "count": (int, type(None)), "skip": (int,), "rate": (int, float), "for_s": (int, float, type(None)), "delay_s": (int, float),
-    "status": (int,),
+    "status": (int,), "retry_after_s": (int, type(None)),
 }  # fmt: skip
 
 
