@@ -3,7 +3,7 @@ from itertools import count
 from typing import Any, Final
 
 from tests.clouds import aws
-from tests.clouds.front import Fault
+from tests.clouds.sandbox import SandboxProcess
 from tests.contract.harness import PAGE_SIZE, Call, Power
 
 from hostler.cloud.driver import LaunchOrder, OfferingQuery
@@ -22,22 +22,34 @@ ACTIONS: Final[dict[str, str]] = {
 }
 """The one action of each call that faults strike."""
 
+OPTIONS: Final = ("--clock-scale", "0.001", "--list-lag-s", "5", "--listed-s", "86400")
+"""Lists always lag; only ``settle`` moves the clock, so nothing happens by chance."""
 
-class MotoUnderTest:
-    """The AWS driver on plain moto: what moto cannot play is left to the sandbox, which can."""
+
+class SandboxUnderTest:
+    """The AWS driver on the sandbox, with all that fleet.yaml can name."""
 
     region = aws.REGION
     zones = aws.ZONES
-    powers: frozenset[Power] = frozenset()
+    retry_after_s = None
+    powers: frozenset[Power] = frozenset({"tokens", "stock", "quota", "lag", "zones", "take"})
 
-    def __init__(self, moto: aws.Moto) -> None:
-        self._front = moto.front
+    def __init__(self, sandbox: SandboxProcess) -> None:
+        self._sandbox = sandbox
+        made = sandbox.info["fixtures"]
         self._ec2: Any = aws.owner()
-        # One account for all tests, in which ended machines stay listed: each test is a deployment of its own.
+        self._image = aws.image_of(self._ec2)
         self.deployment = f"test-{next(_NUMBERS)}"
-        self.driver = aws.driver(aws.image_of(self._ec2), deployment=self.deployment, page_size=PAGE_SIZE)
-        # Look-ups first, so that what a test counts and breaks is the call it means.
-        self._front.clear()
+        self.driver = aws.driver(
+            self._image,
+            deployment=self.deployment,
+            page_size=PAGE_SIZE,
+            instance_profile=made["instance_profile"],
+            security_groups={"tags": made["security_group_tags"]},
+            kms_key=made["kms_alias"],
+        )
+        # Entries are numbered from 1.
+        self._began = len(sandbox.get("journal")["entries"])
 
     def query(self) -> OfferingQuery:
         return OfferingQuery(
@@ -57,14 +69,13 @@ class MotoUnderTest:
         return aws.order(deployment=self.deployment, slot=slot, attempt=attempt, lease=lease, **where)
 
     def live_ids(self) -> frozenset[str]:
-        alive = [{"Name": "instance-state-name", "Values": ["pending", "running", "stopped"]}]
-        pages = self._ec2.describe_instances(Filters=alive)["Reservations"]
-        return frozenset(item["InstanceId"] for page in pages for item in page["Instances"])
+        alive = {"pending", "running", "stopping", "stopped"}
+        return frozenset(machine for machine, state in self._sandbox.states().items() if state in alive)
 
     def put_foreign(self, tags: Mapping[str, str]) -> str:
         labels = [{"Key": key, "Value": value} for key, value in tags.items()]
         made = self._ec2.run_instances(
-            ImageId=aws.image_of(self._ec2),
+            ImageId=self._image,
             InstanceType="g6.xlarge",
             MinCount=1,
             MaxCount=1,
@@ -73,34 +84,34 @@ class MotoUnderTest:
         return str(made["Instances"][0]["InstanceId"])
 
     def settle(self) -> None:
-        """Moto ends machines at once."""
+        self._sandbox.settle()
 
     def calls(self, call: Call) -> int:
-        return self._front.counts[ACTIONS[call]]
+        entries = self._sandbox.get("journal", after=str(self._began), kind="wire", action=ACTIONS[call])["entries"]
+        return len(entries)
 
     def throttle(self, call: Call) -> None:
-        fault = Fault(kind="refuse", code="RequestLimitExceeded", text="Request limit exceeded.", status=503, retry_after="3")
-        self._front.order(ACTIONS[call], fault)
+        self._sandbox.post("fault", kind="throttle", service="ec2", action=ACTIONS[call])
 
     def break_down(self, call: Call) -> None:
-        self._front.order(ACTIONS[call], Fault(kind="refuse", code="InternalError", text="An internal error", status=500))
+        self._sandbox.post("fault", kind="error", service="ec2", action=ACTIONS[call], code="InternalError", status=500)
 
     def deny(self, *calls: Call) -> None:
-        text = "You are not authorized to perform this operation."
-        for call in calls:
-            self._front.always[ACTIONS[call]] = Fault(kind="refuse", code="UnauthorizedOperation", text=text, status=403)
+        for action in {ACTIONS[call] for call in calls}:
+            self._sandbox.post("fault", kind="unauthorized", service="ec2", action=action, count=None)
 
     def lose_answer(self) -> None:
-        self._front.order("RunInstances", Fault(kind="lose"))
+        self._sandbox.post("fault", kind="answer_lost", service="ec2", action="RunInstances", mode="cut")
 
     def empty(self, zone: str) -> None:
-        raise NotImplementedError("moto has no stock")
+        self._sandbox.post("stock", zone=zone, instance_type="g6.xlarge", count=0)
 
     def limit(self, machines: int) -> None:
-        raise NotImplementedError("moto has no quotas")
+        vcpus = machines * self.order().offering.vcpu_count
+        self._sandbox.post("quota", region=self.region, instance_type="g6.xlarge", capacity_type="on-demand", vcpus=vcpus)
 
     def lag(self) -> None:
-        raise NotImplementedError("moto's lists do not lag")
+        """They always do here."""
 
     def take(self, provider_id: str) -> None:
-        raise NotImplementedError("moto takes no machine")
+        self._sandbox.post("interrupt", machine_id=provider_id, notice_s=30)
