@@ -2,9 +2,9 @@
 model by entry point ``hostler.driver_settings``; so a cloud is added with no edit here.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hostler.model.enums import CapacityType
 
@@ -22,13 +22,20 @@ class ReachSettings(StrictModel):
 
     Attributes:
         address: which of the machine's addresses to use. user: made on the node by its user data.
-        jump_host: ``user@host:port`` of a bastion; None goes straight.
+        jump_host: ``user@host:port`` of a bastion; None goes straight. jump_host_key: its public SSH host key, pinned.
     """
 
     address: Literal["private", "public"] = "private"
     user: str = Field("hostler", pattern=r"^[a-z_][a-z0-9_-]{0,31}$")
     port: int = Field(22, ge=1, le=65535)
-    jump_host: str | None = None
+    jump_host: str | None = Field(None, pattern=r"^[^@\s]+@[^@:\s]+:\d{1,5}$")
+    jump_host_key: str | None = Field(None, pattern=r"^(ssh-|ecdsa-)\S+ \S+")
+
+    @model_validator(mode="after")
+    def _jump_host_is_pinned(self) -> Self:
+        if (self.jump_host is None) != (self.jump_host_key is None):
+            raise ValueError("jump_host and jump_host_key go together")
+        return self
 
 
 class CloudSettings(StrictModel):

@@ -39,7 +39,7 @@ def admit(
         return fleet.ledger.view(lease_id).lease
     except LeaseNotFoundError:
         pass
-    request = _check(fleet, lease_id, conf, who, check_workload)
+    request = _checked(fleet, lease_id, conf, who, check_workload)
     fleet.crash("new-data-key:before")
     _plain, wrapped = fleet.keys.new_data_key(lease_id)
     fleet.crash("new-data-key:after")
@@ -61,8 +61,11 @@ def admit(
     return view.lease
 
 
-def _check(fleet: Fleet, lease_id: str, conf: Mapping[str, Any], who: str, check_workload: CheckWorkload | None) -> NodeRequest:
+def _checked(
+    fleet: Fleet, lease_id: str, conf: Mapping[str, Any], who: str, check_workload: CheckWorkload | None
+) -> NodeRequest:
     """Returns the request, or writes the refusal and raises it."""
+    request: NodeRequest | None
     try:
         request = read_conf(conf)
         problems = [
@@ -70,12 +73,13 @@ def _check(fleet: Fleet, lease_id: str, conf: Mapping[str, Any], who: str, check
             *_against_limits(fleet, request, fleet.ledger.now()),
             *(check_workload or fleet.seams.check_workload)(request),
         ]
-        if problems:
-            raise RequestRefusedError(tuple(problems))
     except RequestRefusedError as error:
-        fields = ", ".join(sorted({field for field, _message in error.problems}))
-        fleet.ledger.append_events([make_event(lease_id, who, "request.refused", str(error), fields=fields)])
-        raise
+        request, problems = None, list(error.problems)
+    if request is None or problems:
+        refusal = RequestRefusedError(tuple(problems))
+        fields = ", ".join(sorted({field for field, _message in problems}))
+        fleet.ledger.append_events([make_event(lease_id, who, "request.refused", str(refusal), fields=fields)])
+        raise refusal
     return request
 
 
@@ -86,14 +90,12 @@ def _against_fleet(fleet: Fleet, request: NodeRequest) -> list[Problem]:
     if request.tenant not in tenants:
         problems.append(("tenant", f"{request.tenant!r} is not a tenant of fleet.yaml; allowed: {', '.join(tenants)}"))
     clouds = sorted(fleet.drivers)
-    for cloud in request.clouds:
-        if cloud not in clouds:
-            problems.append(("clouds", f"{cloud!r} is not configured; allowed: {', '.join(clouds)}"))
+    allowed = f"allowed: {', '.join(clouds) or 'none'}"
+    problems += [("clouds", f"{cloud!r} is not configured; {allowed}") for cloud in request.clouds if cloud not in clouds]
     used = [fleet.drivers[name] for name in clouds if not request.clouds or name in request.clouds]
     regions = sorted({region for driver in used for region in driver.regions})
-    for region in request.regions:
-        if region not in regions:
-            problems.append(("regions", f"{region!r} is not configured; allowed: {', '.join(regions) or 'none'}"))
+    allowed = f"allowed: {', '.join(regions) or 'none'}"
+    problems += [("regions", f"{region!r} is not configured; {allowed}") for region in request.regions if region not in regions]
     return problems
 
 

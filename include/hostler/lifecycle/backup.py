@@ -45,6 +45,7 @@ async def _flush_and_seal(charge: Charge) -> Backup:
     answers = await gather_all([or_silence(_flush(node)) for node in nodes])
     objects = [item for answer in answers if not isinstance(answer, ReachError) for item in answer]
     sealed_at = charge.now()
-    backup = await charge.call("seal", lambda: charge.fleet.seams.seal(charge.fleet.store, lease, objects, sealed_at))
+    fleet = charge.fleet
+    backup = await charge.call("seal", lambda: fleet.seams.seal(fleet.store, lease, objects, sealed_at, keys=fleet.keys))
     earlier = next((row for row in charge.view.backups if row.backup_id == backup.backup_id), None)
     return replace(backup, row_version=earlier.row_version if earlier else 0)

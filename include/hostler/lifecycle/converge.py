@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hostler.ledger.errors import StaleWriteError
-from hostler.ledger.port import Caps
+from hostler.ledger.port import Caps, StockOut
 from hostler.lifecycle import backup, boot, ending, gang, launch, look, marks, plan, release, run, setup, validate
 from hostler.lifecycle.charge import Charge, all_of
 from hostler.lifecycle.events import shorten
@@ -15,6 +15,7 @@ from hostler.lifecycle.outcome import Failed, Outcome, Reached, Waiting
 from hostler.lifecycle.receipt import write_receipt
 from hostler.lifecycle.step import Done, Effect, Fail, Kind, Memory, Step, Wait
 from hostler.model.enums import LeaseState, Phase
+from hostler.model.lease import LeaseView
 
 EFFECTS: dict[Kind, Callable[[Charge, Effect], Awaitable[None]]] = {
     Kind.PLAN: plan.make_plan,
@@ -101,11 +102,13 @@ async def _take(fleet: Fleet, lease_id: str, holder: str) -> Charge:
 
 
 async def _read(charge: Charge) -> None:
-    """Reads rows and shared facts anew."""
-    ledger = charge.fleet.ledger
-    charge.view = await charge.fleet.offload(lambda: ledger.view(charge.fence.lease_id))
-    charge.memory.stock_outs = await charge.fleet.offload(ledger.stock_outs)
-    charge.memory.is_spending_stopped = await charge.fleet.offload(ledger.is_spending_stopped)
+    """Reads rows and shared facts anew, in one go."""
+    ledger, memory = charge.fleet.ledger, charge.memory
+
+    def _all() -> tuple[LeaseView, tuple[StockOut, ...], bool]:
+        return ledger.view(charge.fence.lease_id), ledger.stock_outs(), ledger.is_spending_stopped()
+
+    charge.view, memory.stock_outs, memory.is_spending_stopped = await charge.fleet.offload(_all)
 
 
 async def _round(charge: Charge, until: Phase, ends_at: datetime) -> Outcome | None:

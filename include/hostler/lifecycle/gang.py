@@ -75,11 +75,12 @@ async def gather_all(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         async with gate:
             return await work
 
-    answers = await asyncio.gather(*(_one(work) for work in works), return_exceptions=True)
-    errors = [answer for answer in answers if isinstance(answer, BaseException)]
+    tasks = [asyncio.ensure_future(_one(work)) for work in works]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    errors = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
     if errors:
         raise min(errors, key=lambda error: isinstance(error, Exception))
-    return [answer for answer in answers if not isinstance(answer, BaseException)]
+    return [task.result() for task in tasks]
 
 
 async def or_silence(work: Coroutine[Any, Any, T]) -> T | ReachError:

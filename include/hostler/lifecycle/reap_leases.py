@@ -10,6 +10,7 @@ from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.limits import limit_reached
 from hostler.lifecycle.reap_report import Finding
 from hostler.lifecycle.release import begin_release
+from hostler.lifecycle.slots import has_reached
 from hostler.model.enums import LeaseState, Phase
 from hostler.model.lease import Lease
 
@@ -18,6 +19,9 @@ UNATTENDED_AFTER_S = 900
 
 PUSH_AFTER_S = 120
 """A draining lease is pushed when nobody drove it for this long: the Dag's own teardown comes first."""
+
+LEFT_AFTER_S = 600
+"""A lease whose work is over, well or not, is let go when the Dag's teardowns have not begun by then (a paused Dag holds them)."""
 
 PUSH_BUDGET_S = 60.0
 OPEN = (LeaseState.REQUESTED, LeaseState.GRANTED, LeaseState.ACTIVE, LeaseState.UNATTENDED)
@@ -72,6 +76,9 @@ async def _why_end(fleet: Fleet, lease: Lease, now: datetime, idle_s: float) -> 
     limit = limit_reached(view, now)
     if limit is not None and idle_s > PUSH_AFTER_S:
         return limit
+    over = lease.failure or ("its job is done" if has_reached(lease, Phase.RUN) else None)
+    if over is not None and idle_s > LEFT_AFTER_S:
+        return f"over and not let go for {idle_s:.0f} s: {over}"
     grace_s = fleet.settings.unattended_grace_s
     if lease.state is LeaseState.UNATTENDED and lease.unattended_since is not None:
         gone_s = (now - lease.unattended_since).total_seconds()

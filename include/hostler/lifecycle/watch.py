@@ -25,6 +25,9 @@ from hostler.reach.port import JobStatus, ReachError
 
 LOOK_S = 60.0
 RUNS = frozenset({MachineState.PENDING, MachineState.RUNNING})
+SHORTEST_S = 0.01
+"""A rest shorter than this is over: a clock may not show it pass."""
+
 AGAIN = "time for another look"
 
 
@@ -47,7 +50,7 @@ async def watch(fleet: Fleet, lease_id: str, until: Phase, *, min_s: float, max_
         if reason is not None:
             await fleet.sleep(max(0.0, min_s - gone_s))
             return reason
-        if gone_s >= max_s:
+        if max_s - gone_s < SHORTEST_S:
             return AGAIN
         await fleet.sleep(min(max(0.5, pause_s), max_s - gone_s))
 
@@ -126,7 +129,7 @@ class Watcher:
         if node.state in {NodeState.LAUNCHED, NodeState.UNREACHABLE} and node.address is not None:
             return f"{node.node_name} answers" if await nodes.is_up(node) else None
         if node.state is NodeState.REGISTERED and node.setup_job_id is not None:
-            status = await or_silence(_coroutine(nodes.poll_setup(node, node.setup_job_id)))
+            status = await or_silence(nodes.poll_setup(node, node.setup_job_id))
             is_over = isinstance(status, JobStatus) and status.state not in UNDER_WAY
             return f"{node.node_name}: setup is over" if is_over else None
         if node.state is NodeState.REGISTERED or (node.state is NodeState.INITIALIZED and node.health not in FIT):
@@ -137,7 +140,7 @@ class Watcher:
         nodes = ready_nodes(view)
         if tuple(node.node_name for node in nodes) != job.node_names:
             return "the gang is not whole"
-        answers = await gather_all([or_silence(_coroutine(self.fleet.nodes.poll_job(node, job.job_id))) for node in nodes])
+        answers = await gather_all([or_silence(self.fleet.nodes.poll_job(node, job.job_id)) for node in nodes])
         told = _told(nodes, answers)
         if told is not None:
             return told
@@ -167,13 +170,6 @@ class Watcher:
                 if machine.provider_id in ids and machine.state not in RUNS:
                     return f"{ids[machine.provider_id].node_name} is {machine.state} by the cloud's word"
         return None
-
-
-async def _coroutine(answer: object) -> JobStatus:
-    """Returns what an awaitable of the node port gives."""
-    status = await answer  # type: ignore[misc]
-    assert isinstance(status, JobStatus)  # noqa: S101 - the port says so
-    return status
 
 
 def _told(nodes: Sequence[Node], answers: Sequence[JobStatus | ReachError]) -> str | None:

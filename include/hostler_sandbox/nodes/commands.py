@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SHELL = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"  # noqa: PTH110  # once, at import
+from hostler_sandbox.nodes import processes
+from hostler_sandbox.nodes.processes import Mark
+
+SHELL = "/bin/bash"
+"""As on the images played here; Debian and Ubuntu have it always."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,20 +27,25 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where commands run: the node's root folder, its environment and, when its disk is full, no growth of files."""
+    """Where commands run: the node's root folder, its mark, its environment and, when its disk is full, no growth of files."""
 
     root: Path
+    mark: Mark
     environment: Mapping[str, str]
     is_disk_full: bool = False
 
 
-async def start(place: Place, command: str | None, *, user: str = "root", extra: Mapping[str, str] | None = None) -> aio.Process:
+async def start(
+    place: Place, command: str | None, *, user: str = "root", extra: Mapping[str, str] | None = None
+) -> aio.Process:
     """Starts a shell command (None: a shell that reads its input) in an own session. The caller reads the pipes."""
     argv = [SHELL, "-c", command] if command is not None else [SHELL]
+    prefix = processes.shell_prefix(place.mark)
     if place.is_disk_full:
-        # No byte can be added to any file: what a full disk does, but for pipes. Real for every process of the node that
-        # starts from now on; those that run already are limited by ``full_disk``.
-        argv = [SHELL, "-c", 'ulimit -f 0; trap "" XFSZ; exec "$0" "$@"', *argv]
+        # No byte can be added to any file: what a full disk does, but for pipes. Real for every process that starts
+        # from now on; ``Machine.fill_disk`` sees to those that run already.
+        prefix += 'ulimit -S -f 0; trap "" XFSZ; '
+    argv = [SHELL, "-c", f'{prefix}exec "$0" "$@"', *argv]
     return await asyncio.create_subprocess_exec(
         *argv,
         stdin=aio.PIPE,
@@ -48,7 +57,9 @@ async def start(place: Place, command: str | None, *, user: str = "root", extra:
     )
 
 
-async def run(place: Place, command: str, *, stdin: bytes = b"", timeout_s: float | None = None, user: str = "root") -> Finished:
+async def run(
+    place: Place, command: str, *, stdin: bytes = b"", timeout_s: float | None = None, user: str = "root"
+) -> Finished:
     """Runs a shell command to its end.
 
     Raises:

@@ -14,26 +14,26 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-from hostler_sandbox.nodes_port import NodeSpec
+from hostler_sandbox.nodes_port import NodeSpec, RoleCredentials
 
 _MAX_TOKEN_S: Final = 21600
 _REASONS: Final = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 405: "Method Not Allowed"}
 
 
 class Metadata:
-    """Answers for one node. ``on_power`` is called when a program on the node asks to be powered off or restarted."""
+    """Answers for one node. ``on_power`` is called when a program on the node asks to be powered off or restarted.
 
-    def __init__(self, spec: NodeSpec, address: str, on_power: Callable[[str, float], Awaitable[None]]) -> None:
+    ``extra``: entries below ``latest/meta-data/`` that a front has set: interruption notices, later tags, fresh credentials.
+    """
+
+    def __init__(self, spec: NodeSpec, on_power: Callable[[str, float], Awaitable[None]]) -> None:
         self._spec = spec
-        self._address = address
         self._on_power = on_power
         self._tokens: dict[str, float] = {}
         self._server: asyncio.Server | None = None
-        self.tags: dict[str, str] = dict(spec.tags)
-        self.interruption: Mapping[str, str] | None = None
-        self.rebalance_at: datetime | None = None
+        self.extra: dict[str, str] = {}
 
     async def open(self, sock: socket.socket) -> None:
         """Starts to answer on a bound socket."""
@@ -46,22 +46,10 @@ class Metadata:
             self._server = None
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ValueError):
-            async with asyncio.timeout(10):
-                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-                method, path, _ = head[0].split(" ", 2)
-                headers = {key.strip().lower(): value.strip() for key, _, value in (line.partition(":") for line in head[1:])}
-                body = await reader.readexactly(min(int(headers.get("content-length", "0")), 4096))
-                status, text = await self._answer(method, path.partition("?")[0], headers, body)
-                content = text.encode()
-                writer.write(
-                    f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: text/plain\r\nServer: EC2ws (simulated)\r\n"
-                    f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode() + content
-                )
-                await writer.drain()
-        writer.close()
+        await talk(reader, writer, self.answer)
 
-    async def _answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
+    async def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
+        """Returns status and text for one request."""
         if path == "/sandbox/power" and method == "POST":  # no part of the cloud's service: the node's own power button
             asked = json.loads(body)
             await self._on_power(str(asked["action"]), float(asked["delay_s"]))
@@ -92,7 +80,7 @@ class Metadata:
 
     def _document(self, path: str) -> str | None:
         if path == "/latest/dynamic/instance-identity/document":
-            return json.dumps(self._identity(), indent=2)
+            return json.dumps(dict(self._spec.identity), indent=2)
         if path == "/latest/user-data":
             return self._spec.user_data or None
         prefix = "/latest/meta-data"
@@ -102,7 +90,9 @@ class Metadata:
         asked = path.removeprefix(prefix).lstrip("/")
         if asked in leaves:
             return leaves[asked]
-        below = {name.removeprefix(f"{asked}/" if asked else "") for name in leaves if name.startswith(f"{asked}/" if asked else "")}
+        below = {
+            name.removeprefix(f"{asked}/" if asked else "") for name in leaves if name.startswith(f"{asked}/" if asked else "")
+        }
         children = {name.split("/", 1)[0] + ("/" if "/" in name else "") for name in below}
         return "\n".join(sorted(children)) if children else None
 
@@ -112,49 +102,59 @@ class Metadata:
             "ami-id": spec.image_id,
             "hostname": spec.hostname,
             "instance-id": spec.node_id,
-            "instance-life-cycle": "spot" if spec.is_spot else "on-demand",
+            "instance-life-cycle": spec.lifecycle,
             "instance-type": spec.instance_type,
             "local-hostname": spec.hostname,
-            "local-ipv4": self._address,
+            "local-ipv4": spec.address,
             "placement/availability-zone": spec.zone,
             "placement/region": spec.region,
             "services/domain": "amazonaws.com",
             "services/partition": "aws",
         }
-        leaves |= {f"tags/instance/{key}": value for key, value in self.tags.items()}
-        if self.interruption:
-            leaves["spot/instance-action"] = json.dumps(dict(self.interruption))
-            leaves["spot/termination-time"] = self.interruption["time"]
-        if self.rebalance_at:
-            leaves["events/recommendations/rebalance"] = json.dumps({"noticeTime": _stamp(self.rebalance_at)})
-        if spec.role and (given := spec.credentials() if spec.credentials else None):
-            leaves[f"iam/security-credentials/{spec.role}"] = json.dumps(_credentials(given), indent=2)
-            leaves["iam/info"] = json.dumps({"Code": "Success", "InstanceProfileArn": spec.role})
-        return leaves
-
-    def _identity(self) -> dict[str, Any]:
-        spec = self._spec
-        return {
-            "accountId": spec.account_id,
-            "architecture": "x86_64",
-            "availabilityZone": spec.zone,
-            "imageId": spec.image_id,
-            "instanceId": spec.node_id,
-            "instanceType": spec.instance_type,
-            "privateIp": self._address,
-            "region": spec.region,
-            "version": "2017-09-30",
-        }
+        leaves |= {f"tags/instance/{key}": value for key, value in spec.tags.items()}
+        if spec.credentials:
+            leaves[f"iam/security-credentials/{spec.credentials.role_name}"] = credentials_document(spec.credentials)
+            leaves["iam/info"] = json.dumps({"Code": "Success", "InstanceProfileArn": spec.credentials.role_name})
+        return leaves | self.extra
 
 
-def interruption_notice(action: str, at: datetime) -> Mapping[str, str]:
-    """Returns the document of ``spot/instance-action``: action ``terminate``, ``stop`` or ``hibernate`` at that time."""
-    return {"action": action, "time": _stamp(at)}
+Answer = Callable[[str, str, Mapping[str, str], bytes], Awaitable[tuple[int, str]]]
+
+
+async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer) -> None:
+    """Reads one request, answers it and closes."""
+    with contextlib.suppress(
+        OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ValueError, KeyError
+    ):
+        async with asyncio.timeout(10):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            method, path, _ = head[0].split(" ", 2)
+            headers = {key.strip().lower(): value.strip() for key, _, value in (line.partition(":") for line in head[1:])}
+            body = await reader.readexactly(min(int(headers.get("content-length", "0")), 4096))
+            status, text = await answer(method, path.partition("?")[0], headers, body)
+            content = text.encode()
+            writer.write(
+                f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: text/plain\r\nServer: EC2ws (simulated)\r\n"
+                f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode()
+                + content
+            )
+            await writer.drain()
+    writer.close()
+
+
+def credentials_document(given: RoleCredentials) -> str:
+    """Returns the text below ``iam/security-credentials/<role>``."""
+    document = {
+        "Code": "Success",
+        "LastUpdated": _stamp(datetime.now(UTC)),
+        "Type": "AWS-HMAC",
+        "AccessKeyId": given.access_key_id,
+        "SecretAccessKey": given.secret_access_key,
+        "Token": given.session_token,
+        "Expiration": _stamp(given.expires_at),
+    }
+    return json.dumps(document, indent=2)
 
 
 def _stamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _credentials(given: Mapping[str, str]) -> dict[str, str]:
-    return {"Code": "Success", "LastUpdated": _stamp(datetime.now(UTC)), "Type": "AWS-HMAC", **given}

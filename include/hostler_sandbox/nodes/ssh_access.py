@@ -1,7 +1,8 @@
 """Who may log in: authorized keys and user certificates, by the node's own sshd configuration.
 
 Honoured in ``/etc/ssh/sshd_config`` and ``sshd_config.d/*.conf`` (first value wins, as in sshd): ``TrustedUserCAKeys``,
-``AuthorizedPrincipalsFile``, ``AuthorizedKeysFile``, ``AllowUsers``, ``DenyUsers``, ``PermitRootLogin``. A ``Match`` block ends the
+``AuthorizedPrincipalsFile``, ``AuthorizedKeysFile``, ``AllowUsers``, ``DenyUsers``, ``PermitRootLogin``. A ``Match`` block
+ends the
 part that is read. The files are read at each login, so a change needs no restart (a real sshd needs one for its own file).
 
 Source: https://man.openbsd.org/sshd_config
@@ -73,7 +74,7 @@ def _principals(root: Path, settings: Mapping[str, str], name: str) -> tuple[str
 
 
 def _path(root: Path, pattern: str, name: str) -> Path:
-    """sshd's tokens; a relative path is below the home folder, which is the root folder on these nodes."""
+    """Sshd's tokens; a relative path is below the home folder, which is the root folder on these nodes."""
     home = home_of(root, name)
     filled = pattern.replace("%u", name).replace("%h", "/" + str(home.relative_to(root)))
     return inside(root, filled) if filled.startswith("/") else home / filled

@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import asyncssh
@@ -52,10 +52,16 @@ class _Files(asyncssh.SFTPServer):
         self._place = place
         super().__init__(chan, chroot=os.fsencode(place().root))
 
-    def write(self, file_obj: object, offset: int, data: bytes) -> int:
+    def exit(self) -> None:
+        """Tells the client that all went well: OpenSSH's sftp and scp fail without an exit status."""
+        super().exit()
+        with contextlib.suppress(OSError):
+            self.channel.exit(0)
+
+    def write(self, file_obj: object, offset: int, data: bytes) -> int | Awaitable[int]:
         if self._place().is_disk_full:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return super().write(file_obj, offset, data)  # type: ignore[no-any-return]  # asyncssh leaves it untyped
+        return super().write(file_obj, offset, data)
 
 
 class NodeSsh:
@@ -185,7 +191,7 @@ def listening_socket(address: str, port: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((address, port))
         made.listen(128)
-        made.setblocking(False)
+        made.settimeout(0)
     except OSError:
         made.close()
         raise

@@ -35,17 +35,17 @@ class _Finder:
 
             def exec_module(module: ModuleType) -> None:
                 load(module)
-                module.EnvBuilder._setup_pip = _setup_pip  # type: ignore[attr-defined]  # noqa: SLF001  # the one seam venv has
+                module.EnvBuilder._setup_pip = _setup_pip  # noqa: SLF001  # the one seam venv has
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
 def _setup_pip(_builder: object, context: Any) -> None:
-    from pathlib import Path  # noqa: PLC0415  # this file loads at every start of Python on a node
+    from pathlib import Path  # this file loads at every start of Python on a node
 
-    from .interpreter import make_pip  # noqa: PLC0415
-    from .programs import node_of  # noqa: PLC0415
+    from .interpreter import make_pip
+    from .programs import node_of
 
     node = node_of(Path(sys.prefix))
     if node.read().get("pkg.python3-venv") is None:
@@ -54,4 +54,4 @@ def _setup_pip(_builder: object, context: Any) -> None:
     make_pip(Path(context.env_dir), context.env_exe)
 
 
-sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]  # find_spec is all that is asked of it
+sys.meta_path.insert(0, _Finder)  # find_spec is all that is asked of it

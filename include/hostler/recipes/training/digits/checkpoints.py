@@ -72,10 +72,14 @@ def complete_steps(folder: Path, config: dict[str, Any]) -> dict[int, str]:
         try:
             meta = json.loads((path / META_FILE).read_text(encoding="utf-8"))
             digest = hashlib.sha256((path / STATE_FILE).read_bytes()).hexdigest()
-            if digest == meta["sha256"] and meta["config"] == config and path.name == f"step-{meta['step']}":
-                found[int(meta["step"])] = digest
+            problem = "damaged" if digest != meta["sha256"] or path.name != f"step-{meta['step']}" else ""
+            problem = problem or ("" if meta["config"] == config else f"made with {meta['config']}, this is {config}")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            print(f"checkpoint {path.name} is left out: {type(error).__name__}: {error}", flush=True)
+            problem = f"{type(error).__name__}: {error}"
+        if problem:
+            print(f"checkpoint {path.name} is left out: {problem}", flush=True)
+        else:
+            found[int(meta["step"])] = digest
     return found
 
 

@@ -11,7 +11,7 @@ import json
 import socket
 import struct
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Tuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ def _send(peer: socket.socket, head: dict[str, Any], body: bytes = b"") -> None:
 
 
 def _receive_exactly(peer: socket.socket, size: int) -> bytes:
-    parts: List[bytes] = []
+    parts: list[bytes] = []
     while size > 0:
         part = peer.recv(min(size, 1 << 20))
         if not part:
@@ -59,7 +59,7 @@ class Gang:
     """
 
     def __init__(
-        self, rank: int, world_size: int, address: Tuple[str, int], job_id: str, *, join_s: float, answer_s: float
+        self, rank: int, world_size: int, address: tuple[str, int], job_id: str, *, join_s: float, answer_s: float
     ) -> None:
         """Joins the gang: rank 0 listens, the others call. Raises GangError when it is not complete within ``join_s``.
 
@@ -70,13 +70,13 @@ class Gang:
         self.rank, self.world_size = rank, world_size
         self._answer_s = answer_s
         self._password = hashlib.sha256(f"gang\0{job_id}".encode()).hexdigest()
-        self._peers: Dict[int, socket.socket] = {}
+        self._peers: dict[int, socket.socket] = {}
         if world_size > 1 and rank == 0:
             self._gather_peers(address, join_s)
         elif world_size > 1:
             self._call_master(address, join_s)
 
-    def _gather_peers(self, address: Tuple[str, int], join_s: float) -> None:
+    def _gather_peers(self, address: tuple[str, int], join_s: float) -> None:
         deadline = time.monotonic() + join_s
         with self._listen(address) as server:
             while len(self._peers) < self.world_size - 1:
@@ -89,8 +89,8 @@ class Gang:
                 self._admit(peer)
 
     @staticmethod
-    def _listen(address: Tuple[str, int]) -> socket.socket:
-        """Returns a listening socket at rank 0's address; where that is not the machine's own (a public one), at all of its own."""
+    def _listen(address: tuple[str, int]) -> socket.socket:
+        """Returns a listening socket at rank 0's address, or at all own ones where that is a public one in front of it."""
         try:
             return socket.create_server(address, backlog=128)
         except OSError as error:
@@ -119,7 +119,7 @@ class Gang:
             before.close()
         self._peers[rank] = peer
 
-    def _call_master(self, address: Tuple[str, int], join_s: float) -> None:
+    def _call_master(self, address: tuple[str, int], join_s: float) -> None:
         deadline = time.monotonic() + join_s
         problem: object = "no answer"
         while time.monotonic() < deadline:
@@ -137,7 +137,7 @@ class Gang:
             return
         raise GangError(f"rank 0 at {address[0]}:{address[1]} did not answer within {join_s:.0f} s: {problem}")
 
-    def exchange(self, head: dict[str, Any], body: bytes = b"") -> List[Frame]:
+    def exchange(self, head: dict[str, Any], body: bytes = b"") -> list[Frame]:
         """Gives every rank the frames of all ranks, in rank order. Raises GangError."""
         if self.world_size == 1:
             return [(head, body)]
@@ -150,8 +150,8 @@ class Gang:
         self._give(0, (head, body))
         return [self._take(0) for _ in range(self.world_size)]
 
-    def reduce(self, values: Array, flags: dict[str, bool]) -> Tuple[Array, dict[str, bool]]:
-        """Returns the sum over ranks, added up by rank 0 in rank order, and each flag that any rank has set. Raises GangError."""
+    def reduce(self, values: Array, flags: dict[str, bool]) -> tuple[Array, dict[str, bool]]:
+        """Returns the sum over ranks, added up in rank order, and the flags that any rank has set. Raises GangError."""
         if self.world_size == 1:
             return values, flags
         if self.rank != 0:

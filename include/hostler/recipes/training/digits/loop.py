@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Digits:
 
 def load(seed: int) -> Digits:
     """Returns scikit-learn's bundled digits, split by the seed."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415 - slow; needed once
+    from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)
     order = np.random.default_rng([seed, 0x5EED]).permutation(len(y))
@@ -79,7 +79,7 @@ class Network:
         return np.concatenate([part.ravel() for part in parts]), float(-log_p[rows, y].sum())
 
 
-def agree_on_start(gang: Gang, settings: Settings, config: Dict[str, Any], fresh: Callable[[], State]) -> State:
+def agree_on_start(gang: Gang, settings: Settings, config: dict[str, Any], fresh: Callable[[], State]) -> State:
     """Returns the state that all ranks start from: the newest checkpoint that any of them has whole, else a fresh one.
 
     Raises:
@@ -103,7 +103,7 @@ def agree_on_start(gang: Gang, settings: Settings, config: Dict[str, Any], fresh
     return checkpoints.decode(newest, gang.exchange({}, content)[giver][1], config)
 
 
-def train(settings: Settings, asked: Callable[[], Dict[str, bool]]) -> bool:
+def train(settings: Settings, asked: Callable[[], dict[str, bool]]) -> bool:
     """Trains to the end, or to the end of the step in which somebody asked to stop.
 
     Args:
@@ -149,8 +149,8 @@ def train(settings: Settings, asked: Callable[[], Dict[str, bool]]) -> bool:
 
 
 def one_step(
-    state: State, data: Digits, network: Network, *, settings: Settings, gang: Gang, asked: Dict[str, bool]
-) -> tuple[State, float, Dict[str, bool]]:
+    state: State, data: Digits, network: Network, *, settings: Settings, gang: Gang, asked: dict[str, bool]
+) -> tuple[State, float, dict[str, bool]]:
     """Returns the next state, the batch's mean loss over the gang, and what any rank was asked for."""
     if settings.step_delay_s > 0:
         time.sleep(settings.step_delay_s)

@@ -1,0 +1,135 @@
+"""The backup store as the controller sees it: a folder (``file://``) or a bucket prefix (``s3://``)."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from hostler.vault.port import ObjectStore
+
+_KEY = re.compile(r"[A-Za-z0-9._=+@-]+(?:/[A-Za-z0-9._=+@-]+)*")
+_GONE = frozenset({"NoSuchKey", "404", "NotFound"})
+_TAKEN = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict"})
+
+
+def open_store(uri: str, *, client_factory: Callable[[], Any]) -> ObjectStore:
+    """Returns the store of a ``file:///folder`` or ``s3://bucket/prefix`` URI.
+
+    Args:
+        client_factory: gives a boto3 S3 client; called once, at the first use of an ``s3://`` store.
+
+    Raises:
+        ValueError: the URI names neither, or has no folder or bucket.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme == "file" and parts.netloc in {"", "localhost"} and parts.path.startswith("/"):
+        return FileStore(uri, Path(unquote(parts.path)))
+    if parts.scheme == "s3" and parts.netloc:
+        return S3Store(uri, parts.netloc, parts.path.strip("/"), client_factory)
+    raise ValueError(f"backup uri: file:///folder or s3://bucket/prefix allowed, {uri!r} given")
+
+
+def check_key(key: str) -> str:
+    """Returns the key. Raises ValueError when it could leave the store's folder."""
+    if not _KEY.fullmatch(key) or any(part in {".", ".."} for part in key.split("/")):
+        raise ValueError(f"object key {key!r}: words of letters, digits and ._=+@- joined by / are allowed")
+    return key
+
+
+class FileStore:
+    """A folder, possibly on a shared file system. Objects appear whole or not at all."""
+
+    def __init__(self, uri: str, folder: Path) -> None:
+        self.uri = uri
+        self._folder = folder
+
+    def put(self, key: str, content: bytes, *, if_absent: bool = False) -> None:
+        """Writes an object; with ``if_absent`` raises FileExistsError when it is there already."""
+        path = self._folder / check_key(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+        try:
+            with temporary.open("xb") as target:
+                target.write(content)
+                target.flush()
+                os.fsync(target.fileno())
+            if if_absent:
+                os.link(temporary, path)
+            else:
+                temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def get(self, key: str) -> bytes:
+        """Reads an object whole. Raises FileNotFoundError."""
+        return (self._folder / check_key(key)).read_bytes()
+
+    def read_chunks(self, key: str, chunk_bytes: int = 8 * 1024 * 1024) -> Iterator[bytes]:
+        """Reads an object in pieces. Raises FileNotFoundError."""
+        with (self._folder / check_key(key)).open("rb") as source:
+            while piece := source.read(chunk_bytes):
+                yield piece
+
+    def list_keys(self, prefix: str) -> tuple[str, ...]:
+        """Returns all keys under the prefix, sorted; half-written objects are not among them."""
+        base = self._folder / prefix if prefix.endswith("/") else self._folder
+        found = (path.relative_to(self._folder).as_posix() for path in base.rglob("*") if path.is_file())
+        return tuple(sorted(key for key in found if key.startswith(prefix) and not key.rpartition("/")[2].startswith(".")))
+
+
+class S3Store:
+    """A prefix in a bucket, through a boto3 client."""
+
+    def __init__(self, uri: str, bucket: str, prefix: str, client_factory: Callable[[], Any]) -> None:
+        self.uri = uri
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._client_factory = client_factory
+        self._made: Any = None
+
+    @property
+    def _client(self) -> Any:
+        if self._made is None:
+            self._made = self._client_factory()
+        return self._made
+
+    def put(self, key: str, content: bytes, *, if_absent: bool = False) -> None:
+        """Writes an object; with ``if_absent`` raises FileExistsError when it is there already."""
+        extra = {"IfNoneMatch": "*"} if if_absent else {}
+        client = self._client
+        try:
+            client.put_object(Bucket=self._bucket, Key=self._prefix + check_key(key), Body=content, **extra)
+        except client.exceptions.ClientError as error:
+            if _code(error) in _TAKEN:
+                raise FileExistsError(f"{self.uri}: {key}") from error
+            raise
+
+    def get(self, key: str) -> bytes:
+        """Reads an object whole. Raises FileNotFoundError."""
+        return b"".join(self.read_chunks(key))
+
+    def read_chunks(self, key: str, chunk_bytes: int = 8 * 1024 * 1024) -> Iterator[bytes]:
+        """Reads an object in pieces. Raises FileNotFoundError."""
+        client = self._client
+        try:
+            body = client.get_object(Bucket=self._bucket, Key=self._prefix + check_key(key))["Body"]
+        except client.exceptions.ClientError as error:
+            if _code(error) in _GONE:
+                raise FileNotFoundError(f"{self.uri}: {key}") from error
+            raise
+        try:
+            while piece := body.read(chunk_bytes):
+                yield piece
+        finally:
+            body.close()
+
+    def list_keys(self, prefix: str) -> tuple[str, ...]:
+        """Returns all keys under the prefix, sorted, to the last page."""
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix + prefix)
+        return tuple(sorted(entry["Key"][len(self._prefix) :] for page in pages for entry in page.get("Contents", ())))
+
+
+def _code(error: Any) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

@@ -1,0 +1,1 @@
+"""The one state model behind the clouds' wire fronts: stock, quotas, prices, machines, faults, journal."""
