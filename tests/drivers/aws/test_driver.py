@@ -277,3 +277,13 @@ def test_list_offerings_when_region_is_not_configured_then_nothing_of_it(driver_
         accelerator="L4", accelerators_per_node=1, capacity_types=(CapacityType.ON_DEMAND,), regions=("eu-west-1",)
     )
     assert driver_for().list_offerings(query) == ()
+
+
+def test_list_interruptions_when_events_may_not_be_seen_then_a_warning_and_the_rest(driver_for, front, caplog):
+    driver = driver_for(deployment="noevents")
+    driver.launch(order(deployment="noevents"))
+    front.always["DescribeInstanceStatus"] = Fault(kind="refuse", code="UnauthorizedOperation", status=403, text="no")
+    with caplog.at_level("WARNING"):
+        assert driver.list_interruptions(REGION) == ()
+    assert "scheduled events in us-east-1 cannot be seen" in caplog.text
+    assert front.counts["DescribeSpotInstanceRequests"] == 1
