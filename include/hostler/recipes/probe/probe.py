@@ -220,12 +220,13 @@ def read_nvml(document: Json) -> bool:
             rest.append(line)
     if code != 0:
         document["errors"].append("nvml: " + (problem or (rest[-1] if rest else f"exit status {code}")))
-    if not lines:
+    read = [line["accelerator"] for line in lines[1:] if "accelerator" in line]
+    if not read and (not lines or lines[0].get("device_count")):
         return False
-    document.update({name: lines[0].get(name) for name in ("driver_version", "cuda_version")}, source="nvml")
-    document["accelerators"] = [line["accelerator"] for line in lines[1:] if "accelerator" in line]
-    for index in range(len(document["accelerators"]), int(lines[0].get("device_count", 0))):
-        document["accelerators"].append(new_accelerator(index, document["errors"][-1] if document["errors"] else "no answer"))
+    document.update({name: lines[0].get(name) for name in ("driver_version", "cuda_version")}, source="nvml", accelerators=read)
+    for index in range(len(read), int(lines[0].get("device_count", 0))):
+        document["accelerators"].append(new_accelerator(index))
+        document["accelerators"][-1]["missing"] = dict.fromkeys(FIELDS, (document["errors"] or ["nvml: no answer"])[-1])
     return True
 
 
