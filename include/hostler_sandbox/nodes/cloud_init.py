@@ -1,6 +1,7 @@
 """First boot of a node: reads cloud-config user data and does what cloud-init would do with it.
 
-Honoured keys: ``ssh_keys``, ``users``, ``ssh_authorized_keys``, ``write_files``, ``bootcmd``, ``runcmd``, ``hostname``, ``fqdn``,
+Honoured keys: ``ssh_keys``, ``users``, ``ssh_authorized_keys``, ``write_files``, ``bootcmd``, ``runcmd``, ``hostname``,
+``fqdn``,
 ``packages``, ``package_update``. Other keys are logged as not honoured, never silently taken. A user-data text that starts with
 ``#!`` runs as a script after boot. Paths are inside the node's root folder; in ``bootcmd``, ``runcmd`` and scripts, absolute
 paths below /etc, /home, /mnt, /opt, /root, /srv and /var are led there too, since these commands are written for a machine of
@@ -87,7 +88,7 @@ class CloudConfig:
     warnings: tuple[str, ...] = field(default=())
 
 
-def parse(user_data: str, *, key_pair: str | None = None) -> CloudConfig:
+def parse(user_data: str, *, key_pair: str | None = None) -> CloudConfig:  # noqa: PLR0911  # one return for each kind of text
     """Reads user data. Bad user data never stops a boot (nor does it on a real machine): it becomes a warning.
 
     Args:

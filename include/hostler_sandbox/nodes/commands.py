@@ -42,8 +42,8 @@ async def start(
     argv = [SHELL, "-c", command] if command is not None else [SHELL]
     prefix = processes.shell_prefix(place.mark)
     if place.is_disk_full:
-        # No byte can be added to any file: what a full disk does, but for pipes. Real for every process that starts from now on;
-        # ``Machine.fill_disk`` sees to those that run already.
+        # No byte can be added to any file: what a full disk does, but for pipes. Real for every process that starts
+        # from now on; ``Machine.fill_disk`` sees to those that run already.
         prefix += 'ulimit -S -f 0; trap "" XFSZ; '
     argv = [SHELL, "-c", f'{prefix}exec "$0" "$@"', *argv]
     return await asyncio.create_subprocess_exec(

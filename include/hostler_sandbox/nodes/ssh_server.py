@@ -191,7 +191,7 @@ def listening_socket(address: str, port: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((address, port))
         made.listen(128)
-        made.setblocking(False)
+        made.settimeout(0)
     except OSError:
         made.close()
         raise

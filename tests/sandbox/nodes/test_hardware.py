@@ -36,7 +36,7 @@ for i in range(n.nvmlDeviceGetCount()):
         "remapped": get("RemappedRows"), "retired": get("RetiredPages", 0), "throttle": get("CurrentClocksEventReasons"),
         "gen": get("CurrPcieLinkGeneration"), "width": get("CurrPcieLinkWidth"), "link17": get("NvLinkState", 17),
         "mig": get("MigMode"), "persistence": get("PersistenceMode"), "clock": get("ClockInfo", 1),
-        "processes": (lambda p: p if isinstance(p, str) else [(x.pid, x.usedGpuMemory >> 20) for x in p])(get("ComputeRunningProcesses")),
+        "processes": [(x.pid, x.usedGpuMemory >> 20) for x in get("ComputeRunningProcesses")],
     })
 print(json.dumps(out))
 """
@@ -170,7 +170,8 @@ def test_xid_when_it_happens_then_waiting_program_is_told(node):
 
 
 def test_fault_when_unknown_then_value_error_names_what_is_allowed(node):
-    for fault, words in (({"kind": "x"}, "allowed: xid"), ({"kind": "lost", "gpu": 9}, "this node has 2"), ({"kind": "xid"}, "xid: missing"),
+    for fault, words in (({"kind": "x"}, "allowed: xid"), ({"kind": "lost", "gpu": 9}, "this node has 2"),
+                         ({"kind": "xid"}, "xid: missing"),
                          ({"kind": "set", "key": "x", "value": 1}, "no such reading")):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             node.bench.runtime.gpu_fault(node.id, fault)

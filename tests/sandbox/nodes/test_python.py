@@ -41,7 +41,8 @@ def test_pip_when_installing_in_a_venv_then_only_that_venv_sees_it(boot):
     )
     said = node.ok(f"{VENV}/pip install --no-input scikit-learn numpy cryptography nvidia-ml-py")
     assert "Successfully installed" in said
-    code = "import numpy, sklearn, cryptography.hazmat.primitives.ciphers.aead, pynvml; print(numpy.arange(3).sum(), sklearn.__file__)"
+    modules = "numpy, sklearn, cryptography.hazmat.primitives.ciphers.aead, pynvml"
+    code = f"import {modules}; print(numpy.arange(3).sum(), sklearn.__file__)"
     out = node.ok(f"{VENV}/python -c '{code}'")
     assert out.startswith(f"3 {node.root}/opt/hostler/venv/")
     for python in ("python3", "~/other/bin/python"):

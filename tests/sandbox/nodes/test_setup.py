@@ -105,8 +105,22 @@ def test_gpu_image_when_booted_then_all_is_in_place(boot):
     assert "A100-SXM4-80GB" in node.ok("nvidia-smi -L")
     assert node.ok("systemctl is-active docker nvidia-persistenced nvidia-fabricmanager") == "active\n" * 3
     assert "On" in node.ok("nvidia-smi")
-    assert node.ok("nvcc --version | grep -c 'release 12.8'").strip() == "1"
+    assert node.ok("~/usr/local/cuda/bin/nvcc --version | grep -c 'release 12.8'").strip() == "1"
     assert node.run("python3 -m venv ~/v && dcgmi diag -r 1 -j && dcgmi discovery -l").exit_code == 0
+
+
+async def test_per_boot_script_when_rebooted_then_it_runs_again(boot, bench):
+    script = "#!/bin/sh\nsu -s /bin/sh -c \"echo up >> '/opt/hostler/boots'\" hostler\n"
+    files = [{"path": "/var/lib/cloud/scripts/per-boot/x", "content": script, "permissions": "0755"}]
+    node = boot(
+        user_data=bench.identity.user_data(write_files=files, runcmd=["mkdir -p /opt/hostler && chown hostler: /opt/hostler"])
+    )
+    end = time.monotonic() + 10
+    for wanted in ("up\n", "up\nup\n"):
+        while not (path := node.root / "opt/hostler/boots").exists() or path.read_text() != wanted:
+            assert time.monotonic() < end
+            await asyncio.sleep(0.02)
+        await asyncio.to_thread(bench.runtime.reboot, node.id)
 
 
 async def test_user_data_when_it_has_packages_and_commands_then_they_run_inside_the_node(boot, bench):

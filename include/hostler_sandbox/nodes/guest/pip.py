@@ -34,6 +34,19 @@ hint: See PEP 668 for the detailed specification.
 """  # noqa: E501  # pip's own words
 
 
+_PLAIN_FLAGS = (
+    "-v", "--verbose", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--isolated", "--no-color",
+    "--require-virtualenv", "--no-warn-script-location", "--prefer-binary", "--no-build-isolation", "--require-hashes", "-I",
+    "--ignore-installed", "--force-reinstall", "--pre", "--user",
+)  # fmt: skip
+_VALUE_FLAGS = (
+    "--timeout", "--retries", "--progress-bar", "-i", "--index-url", "--extra-index-url", "--find-links", "-f",
+    "--root-user-action", "--only-binary", "--no-binary", "--cache-dir", "--upgrade-strategy", "--platform", "--python-version",
+    "--trusted-host",
+)  # fmt: skip
+"""Options that are taken and change nothing here."""
+
+
 class PipError(Exception):
     """The install cannot be done; the text is pip's."""
 
@@ -51,7 +64,10 @@ class _Site:
         return {_name(one.metadata["Name"]): one for one in md.distributions(path=[str(self.target)])}
 
     def offered(self, name: str) -> md.Distribution | None:
-        """Returns what the sandbox's interpreter has by that name. Found by folder name: reading all would take half a second."""
+        """Returns what the sandbox's interpreter has by that name.
+
+        Found by folder name: reading all would take half a second.
+        """
         return next(iter(md.Distribution.discover(name=name, path=list(self.sources))), None)
 
 
@@ -81,12 +97,11 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
-    for flag in ("-q", "--quiet", "-v", "--verbose", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--isolated",
-                 "--no-color", "--require-virtualenv", "--no-warn-script-location", "--prefer-binary", "--no-build-isolation",
-                 "--require-hashes", "-I", "--ignore-installed", "--force-reinstall", "--pre", "--user", "-y", "--yes"):  # fmt: skip
-        common.add_argument(flag, action="count", default=0)
-    for flag in ("--timeout", "--retries", "--progress-bar", "-i", "--index-url", "--extra-index-url", "--find-links", "-f", "--root-user-action",
-                 "--only-binary", "--no-binary", "--cache-dir", "--upgrade-strategy", "--platform", "--python-version", "--trusted-host"):  # fmt: skip
+    common.add_argument("-q", "--quiet", action="count", default=0)
+    common.add_argument("-y", "--yes", action="store_true")
+    for flag in _PLAIN_FLAGS:
+        common.add_argument(flag, action="store_true")
+    for flag in _VALUE_FLAGS:
         common.add_argument(flag, action="append")
     common.add_argument("-t", "--target")
     common.add_argument("-r", "--requirement", action="append", default=[])
@@ -177,8 +192,8 @@ def _fitting(asked: Any, limit: Any, one: md.Distribution | None) -> md.Distribu
     ):
         return one
     raise PipError(
-        f"ERROR: Could not find a version that satisfies the requirement {asked} (from versions: {one.version if one else 'none'})\n"
-        f"ERROR: No matching distribution found for {asked}"
+        f"ERROR: Could not find a version that satisfies the requirement {asked} "
+        f"(from versions: {one.version if one else 'none'})\nERROR: No matching distribution found for {asked}"
     )
 
 
@@ -195,7 +210,8 @@ def _link(site: _Site, chosen: dict[str, md.Distribution]) -> None:
 
 def _write_entry(script: Path, python: str, entry: md.EntryPoint) -> None:
     """A shell script that starts Python: a ``#!`` line could be too long for the kernel."""
-    code = f"import sys; sys.argv[0] = {script.name!r}; from {entry.module} import {entry.attr.split('.')[0]}; sys.exit({entry.attr}())"
+    first = entry.attr.split(".")[0]
+    code = f"import sys; sys.argv[0] = {script.name!r}; from {entry.module} import {first}; sys.exit({entry.attr}())"
     script.write_text(f'#!/bin/sh\nexec "{python}" -c {shlex.quote(code)} "$@"\n', encoding="utf-8")
     script.chmod(0o755)
 

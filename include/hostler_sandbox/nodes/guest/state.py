@@ -1,7 +1,8 @@
 """The hardware state of one node: a text file of ``key=value`` lines that every reader opens anew.
 
 The NVML library (C), the programs on the node and the sandbox all read this file, so a fault written here shows everywhere
-at once. Beside it lie ``kernel.log`` (one kernel message a line: ``<seconds since the host booted> <text>``), ``xid.events`` (one event a
+at once. Beside it lie ``kernel.log`` (one kernel message a line: ``<seconds since the host booted> <text>``), ``xid.events``
+(one event a
 line: ``<accelerator index> <xid>``) and ``node.json`` (facts that never change while the node lives).
 """
 
