@@ -19,6 +19,7 @@ from hostler.lifecycle.converge import converge
 from hostler.lifecycle.reap import confirm_epoch, reconcile
 from hostler.lifecycle.release import begin_release
 from hostler.model.enums import CapacityType, JobState, LeaseState, NodeState, Verdict
+from hostler.reach.port import JobStatus
 from tests.sim.stage import (
     TO_END,
     TO_RUN,
@@ -369,23 +370,41 @@ def test_b17_when_one_of_four_is_taken_then_the_gang_is_broken_off_refilled_and_
     run_simulated(play())
 
 
-def test_b18_when_a_node_is_taken_during_setup_then_it_is_no_failed_setup():
+def test_b18_when_a_setup_fails_because_the_node_is_taken_then_it_is_no_failed_setup():
     async def play():
-        world = fair_world()
+        world = fair_world(settings_changes={"setup_attempts": 1})
         lease_id = admitted(world, nodes=1)
         await through(world, lease_id, TO_RUN[:3])
         machine = only_live(world)
-        world.nodes.bad_setups[machine.provider_id] = 9
-        task = asyncio.ensure_future(until(world, lease_id, Phase.SETUP))
-        await asyncio.sleep(29.5)
-        # The setup fails at the same moment as the cloud takes the machine: its agent still answers.
-        machine.state_reason, machine.order_at = "Server.SpotInstanceTermination", world.now().replace(microsecond=0)
-        machine.order_at = None
-        await asyncio.sleep(0.4)
-        world.cloud.reclaim(machine.provider_id)
-        assert isinstance(await task, Reached)
+        real = world.nodes.poll_setup
+
+        async def poll_setup(node, job_id):
+            if node.provider_id != machine.provider_id:
+                return await real(node, job_id)
+            world.cloud.reclaim(machine.provider_id)
+            return JobStatus(job_id=job_id, state=JobState.FAILED, exit_code=143, error="terminated")
+
+        world.nodes = Replaced(world.nodes, poll_setup=poll_setup)
+        assert isinstance(await through(world, lease_id), Reached)
         assert events(world, lease_id, "node.setup_failed") == []
-        assert "Spot" in world.ledger.view(lease_id).nodes[0].ending_reason
+        first = world.ledger.view(lease_id).nodes[0]
+        assert "Spot" in first.ending_reason
+        assert not first.is_cordoned
+
+    run_simulated(play())
+
+
+def test_b18_when_a_setup_fails_on_a_node_that_is_there_then_it_is_tried_again_and_then_replaced():
+    async def play():
+        world = fair_world()
+        world.nodes.bad_setups["i-00000001"] = 9
+        lease_id = admitted(world, nodes=1)
+        assert isinstance(await through(world, lease_id), Reached)
+        first, second = world.ledger.view(lease_id).nodes
+        assert first.setup_attempt == 2
+        assert first.is_cordoned
+        assert "driver did not build" in first.ending_reason
+        assert second.setup_attempt == 1
 
     run_simulated(play())
 
@@ -402,7 +421,7 @@ def test_b41_when_a_probe_ends_after_the_node_began_to_go_then_no_health_is_writ
             await asyncio.sleep(30)
             return {**document, "verdict": "failed"}
 
-        world.nodes = SlowProbe(world.nodes, slow_probe)
+        world.nodes = Replaced(world.nodes, probe=slow_probe)
         task = asyncio.ensure_future(converge(world.fleet(), lease_id, Phase.VALIDATE, holder="probe", budget_s=60))
         await asyncio.sleep(5)
         begin_release(world.fleet(), lease_id, who="person", reason="idle timeout")
@@ -416,12 +435,12 @@ def test_b41_when_a_probe_ends_after_the_node_began_to_go_then_no_health_is_writ
     run_simulated(play())
 
 
-class SlowProbe:
-    """The simulated nodes, with one call replaced."""
+class Replaced:
+    """The simulated nodes, with some calls replaced."""
 
-    def __init__(self, nodes, probe):
+    def __init__(self, nodes, **calls):
         self._nodes = nodes
-        self.probe = probe
+        self.__dict__.update(calls)
 
     def __getattr__(self, name):
         return getattr(self._nodes, name)

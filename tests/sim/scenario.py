@@ -87,7 +87,7 @@ def weather_of(rng: random.Random) -> Weather:
         is_early = rng.random() < 0.5
         weather.marks_failed = [rng.uniform(0.1, 15) if is_early else rng.uniform(1, 400)]
         if is_early:
-            weather.stall_chance, weather.lags = 0.4, 8.0
+            weather.stall_chance, weather.lags = 0.4, 1.0
     return weather
 
 
@@ -296,10 +296,12 @@ async def play(world, weather):
         await asyncio.gather(*background, return_exceptions=True)
 
 
-def play_seed(seed, **changes):
+def play_seed(seed, weather_change=None, **changes):
     """Plays one seed to its end; ``changes`` to the world may put a defect in. Returns the world; raises BrokenError."""
     rng = random.Random(f"weather-{seed}")
     weather = weather_of(rng)
+    if weather_change is not None:
+        weather_change(weather, rng)
     world = make_world(seed, caps=weather.caps, lags=weather.lags, nodes_asked=weather.nodes, **changes)
     world.checkers = list(ALWAYS)
     world.cloud.list_lag_s = weather.list_lag_s
