@@ -78,7 +78,9 @@ def effects_have_events(world):
             if isinstance(row, Intent) and row.intent_id not in opened:
                 raise BrokenError(f"intent {row.intent_id} has no event")
         by_us = [m for m in world.cloud.machines.values() if m.tags.get(LEASE) == lease_id]
-        reaped = {dict(e.evidence).get("provider_id") for e in world.ledger.list_events(None, limit=100000) if e.what == "reap.ending"}
+        reaped = {
+            dict(e.evidence).get("provider_id") for e in world.ledger.list_events(None, limit=100000) if e.what == "reap.ending"
+        }
         for machine in by_us:
             if machine.state_reason == "Client.UserInitiatedShutdown" and machine.order_at and machine.off_at is None:
                 if machine.provider_id not in ending | reaped:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 
 from hostler.cloud.errors import (
@@ -72,12 +73,12 @@ def weather_of(rng: random.Random) -> Weather:
         leases=rng.choice([1, 1, 1, 2]),
         caps=Caps(nodes=rng.choice([None, nodes, nodes + 1]), usd_per_hour=rng.choice([None, Decimal(60 * nodes)])),
         stock=stock,
-        refuses_end_s=rng.choice([0.0, 0.0, 0.0, 3600.0]),
+        refuses_end_s=rng.choice([0.0] * 7 + [3600.0]),
         reclaims=times(0.4),
         freezes=times(0.2),
         switch_offs=times(0.2),
-        marks_failed=times(0.3)[:1],
-        doubles=rng.random() < 0.3,
+        marks_failed=[rng.choice([rng.uniform(0.1, 40), rng.uniform(1, 400)])] if rng.random() < 0.35 else [],
+        doubles=rng.random() < 0.4,
     )
 
 
@@ -159,9 +160,7 @@ class Run:
             fleet = self.world.fleet(self.process())
             try:
                 outcome = await work(fleet)
-            except (SimCrashError, FenceLostError, StaleWriteError) as error:
-                if self.is_marked_failed and isinstance(error, FenceLostError) and work is not None and False:
-                    return None
+            except (SimCrashError, FenceLostError, StaleWriteError):
                 await asyncio.sleep(self.world.rng.uniform(1, 60))
                 continue
             if isinstance(outcome, Waiting):
@@ -184,7 +183,7 @@ class Run:
         world = self.world
         if self.is_marked_failed and phase in UP:
             raise SimCrashError("killed") if world.rng.random() < 0.5 else FenceLostError("marked failed")
-        if self.weather.doubles and world.rng.random() < 0.2:
+        if self.weather.doubles and world.rng.random() < 0.4:
             other = world.fleet(self.process())
             outcomes = await asyncio.gather(
                 converge(fleet, self.lease_id, phase, holder="first", budget_s=60),
@@ -192,13 +191,17 @@ class Run:
                 return_exceptions=True,
             )
             for outcome in outcomes:
-                if isinstance(outcome, BaseException) and not isinstance(outcome, SimCrashError | FenceLostError | StaleWriteError):
+                if isinstance(outcome, BaseException) and not isinstance(
+                    outcome, SimCrashError | FenceLostError | StaleWriteError
+                ):
                     raise outcome
             good = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
             if not good:
                 raise outcomes[0]
             return good[0]
-        outcome = await converge(fleet, self.lease_id, phase, holder=f"run-{self.number}/{phase}", budget_s=world.rng.choice([0, 20, 60]))
+        outcome = await converge(
+            fleet, self.lease_id, phase, holder=f"run-{self.number}/{phase}", budget_s=world.rng.choice([0, 20, 60])
+        )
         if isinstance(outcome, Waiting) and world.rng.random() < 0.5:
             await watch(fleet, self.lease_id, phase, min_s=1, max_s=120)
         return outcome
@@ -283,18 +286,18 @@ async def play(world, weather):
         await asyncio.gather(*background, return_exceptions=True)
 
 
-def play_seed(seed, change=None):
-    """Plays one seed to its end. ``change(world)`` may put a defect in. Returns the world; raises BrokenError."""
+def play_seed(seed, **changes):
+    """Plays one seed to its end; ``changes`` to the world may put a defect in. Returns the world; raises BrokenError."""
     rng = random.Random(f"weather-{seed}")
     weather = weather_of(rng)
-    changes = change() if change else {}
     world = make_world(seed, caps=weather.caps, lags=weather.lags, nodes_asked=weather.nodes, **changes)
     world.checkers = list(ALWAYS)
     world.cloud.list_lag_s = weather.list_lag_s
     world.cloud.stock = weather.stock
     world.cloud.chaos = chaos_of(world, weather)
+    world.nodes.total_steps = 80
     if weather.refuses_end_s:
-        world.cloud.refuses_end_until = world.now() + (world.now() - world.now()).__class__(seconds=weather.refuses_end_s)
+        world.cloud.refuses_end_until = world.now() + timedelta(seconds=weather.refuses_end_s)
     for number in range(1, 40):
         if rng.random() < 0.08:
             world.nodes.bad_setups[f"i-{number:08x}"] = rng.choice([1, 2])

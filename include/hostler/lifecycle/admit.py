@@ -61,7 +61,9 @@ def admit(
     return view.lease
 
 
-def _checked(fleet: Fleet, lease_id: str, conf: Mapping[str, Any], who: str, check_workload: CheckWorkload | None) -> NodeRequest:
+def _checked(
+    fleet: Fleet, lease_id: str, conf: Mapping[str, Any], who: str, check_workload: CheckWorkload | None
+) -> NodeRequest:
     """Returns the request, or writes the refusal and raises it."""
     request: NodeRequest | None
     try:

@@ -62,10 +62,13 @@ async def _refused(charge: Charge, node: Node, key: str, error: CloudError) -> N
     if isinstance(error, CloudThrottledError) and error.retry_after_s is not None:
         after_s = max(1.0, error.retry_after_s)
     words = f"slot {node.slot_index}: {node.provider_id} could not be ended: {words_of(error)}"
+    is_news = charge.memory.notes.get(key) != words
     charge.memory.hold(key, charge.now(), after_s, words)
-    is_denied = isinstance(error, CloudAuthError)
+    suspected = replace(node, is_leak_suspected=node.is_leak_suspected or isinstance(error, CloudAuthError))
+    if not is_news and suspected == node:
+        return node  # one line a driver and cause: an hour of refusals is no storm of events
     event = charge.event("node.end_refused", words, slot_index=node.slot_index, retry_after_s=round(after_s))
-    return await charge.write_node("end-refused", replace(node, is_leak_suspected=node.is_leak_suspected or is_denied), event)
+    return await charge.write_node("end-refused", suspected, event)
 
 
 async def mark_gone(charge: Charge, node: Node, words: str, ended_at: datetime) -> Node:

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from hostler.cloud.driver import Machine, MachineState
+from hostler.cloud.driver import Interruption, Machine, MachineState
 from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError
 from hostler.cloud.tags import INTENT, LEASE
 from hostler.lifecycle.adopt import adopt
@@ -37,6 +37,7 @@ async def look(charge: Charge, effect: Effect) -> None:
         else:
             lists[region] = answer
     await _bring_up(charge, lists, began_at)
+    await _hear_notices(charge, lists)
     if len(lists) == len(regions):
         charge.memory.looked_at = began_at
         charge.memory.clear(effect.key)
@@ -47,6 +48,30 @@ async def _list(charge: Charge, cloud: str, region: str) -> tuple[Machine, ...]:
     charge.memory.call_budget_s = max(charge.memory.call_budget_s, driver.call_budget_s)
     charge.memory.list_lag_s = max(charge.memory.list_lag_s, driver.list_lag_s)
     return await charge.call("list", lambda: driver.list_nodes(region, {LEASE: charge.lease.lease_id}))
+
+
+async def _hear_notices(charge: Charge, lists: dict[tuple[str, str], tuple[Machine, ...]]) -> None:
+    """Asks, while a job may run, which machines the cloud will take; what it does not answer is no verdict."""
+    names = {node.provider_id: node for node in live_nodes(charge.view) if node.state is NodeState.INITIALIZED}
+    if not names:
+        return
+    for cloud, region in sorted(lists):
+        driver = charge.driver(cloud)
+        try:
+            notices = await charge.call("interruptions", lambda driver=driver, region=region: driver.list_interruptions(region))  # type: ignore[misc]
+        except CloudError:
+            continue
+        for notice in notices:
+            await _note(charge, names.get(notice.provider_id), notice)
+
+
+async def _note(charge: Charge, node: Node | None, notice: Interruption) -> None:
+    if node is None or notice.provider_id in charge.memory.notices:
+        return
+    words = f"{notice.kind} announced for {notice.takes_effect_at or 'an unknown time'}"
+    charge.memory.notices[notice.provider_id] = words
+    event = charge.event("node.interruption_noticed", words, slot_index=node.slot_index, provider_id=notice.provider_id)
+    await charge.fleet.offload(lambda: charge.fleet.ledger.append_events([event]))
 
 
 def _put_off(charge: Charge, key: str, error: CloudError) -> None:

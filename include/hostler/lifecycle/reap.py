@@ -1,11 +1,11 @@
 """The second net: compares the ledger with the clouds in both directions and ends what nobody answers for."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from hostler.cloud.driver import CloudDriver, Machine, MachineState, SupportsForeignView
 from hostler.cloud.errors import CloudError
-from hostler.cloud.tags import is_foreign
+from hostler.cloud.tags import LEASE, is_foreign
 from hostler.lifecycle.events import make_event, words_of
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.reap_leases import push_leases
@@ -61,13 +61,10 @@ class Tick:
     fleet: Fleet
     who: str
     at: datetime
-    findings: list[Finding] = None  # type: ignore[assignment]
-    errors: list[str] = None  # type: ignore[assignment]
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     report_only: str | None = None
     ended: int = 0
-
-    def __post_init__(self) -> None:
-        self.findings, self.errors = [], []
 
     async def see_all(self) -> list[Sighting]:
         """Lists every machine of ours in every region, and names the foreign ones; a cloud that cannot be asked is an error."""
@@ -119,7 +116,8 @@ class Tick:
         if not sighting.is_live:
             return
         finding = await judge_machine(self.fleet, sighting, self.at)
-        if finding is None:
+        is_named = any(known.subject == sighting.machine.provider_id for known in self.findings)
+        if finding is None or is_named:
             return
         if finding.action != "end":
             self.findings.append(finding)
@@ -150,7 +148,16 @@ class Tick:
         """Who, what, why and the evidence first; then the order."""
         self.ended += 1
         driver = self.fleet.drivers[machine.cloud]
-        event = make_event(None, self.who, "reap.ending", finding.reason, provider_id=machine.provider_id, zone=machine.zone)
+        event = make_event(
+            machine.tags.get(LEASE),
+            self.who,
+            "reap.ending",
+            finding.reason,
+            provider_id=machine.provider_id,
+            zone=machine.zone,
+            launched_at=machine.launched_at,
+            instance_type=machine.instance_type,
+        )
         self.fleet.crash("write:reap-ending:before")
         await self.fleet.offload(lambda: self.fleet.ledger.append_events([event]))
         self.fleet.crash("reap-terminate:before")

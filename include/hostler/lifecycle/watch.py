@@ -25,6 +25,9 @@ from hostler.reach.port import JobStatus, ReachError
 
 LOOK_S = 60.0
 RUNS = frozenset({MachineState.PENDING, MachineState.RUNNING})
+SHORTEST_S = 0.01
+"""A rest shorter than this is over: a clock may not show it pass."""
+
 AGAIN = "time for another look"
 
 
@@ -47,7 +50,7 @@ async def watch(fleet: Fleet, lease_id: str, until: Phase, *, min_s: float, max_
         if reason is not None:
             await fleet.sleep(max(0.0, min_s - gone_s))
             return reason
-        if gone_s >= max_s:
+        if max_s - gone_s < SHORTEST_S:
             return AGAIN
         await fleet.sleep(min(max(0.5, pause_s), max_s - gone_s))
 

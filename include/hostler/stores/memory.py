@@ -28,6 +28,7 @@ class MemoryLedger:
         self._rows: dict[str, dict[RecordKey, Record]] = {}
         self._fences: dict[str, int] = {}
         self._events: list[Event] = []
+        self._views: dict[str, LeaseView] = {}  # made anew after each change; rows are frozen, so a view may be shared
         self._live: dict[str, Intent] = {}
         self._stock_outs: dict[str, StockOut] = {}
         self._meta: dict[str, str] = {}
@@ -49,10 +50,12 @@ class MemoryLedger:
     def view(self, lease_id: str) -> LeaseView:
         """See the port."""
         with self._lock:
-            view = make_view(self._shown(row) for row in self._table(lease_id).values())
-        if view is None:
-            raise LeaseNotFoundError(f"no lease {lease_id!r}")
-        return view
+            if lease_id not in self._views:
+                view = make_view(self._shown(row) for row in self._table(lease_id).values())
+                if view is None:
+                    raise LeaseNotFoundError(f"no lease {lease_id!r}")
+                self._views[lease_id] = view
+            return self._views[lease_id]
 
     def list_leases(self, *states: LeaseState) -> tuple[Lease, ...]:
         """See the port."""
@@ -66,6 +69,7 @@ class MemoryLedger:
         with self._lock:
             self._table(lease_id)
             self._fences[lease_id] += 1
+            self._views.pop(lease_id, None)
             fence = Fence(lease_id=lease_id, token=self._fences[lease_id], holder=holder)
             why = f"{holder} takes charge of the lease"
             self._append([Event(lease_id=lease_id, who=holder, what="fence.taken", why=why, at=self.now())])
@@ -83,6 +87,7 @@ class MemoryLedger:
             stored = replace(intent, row_version=1)
             table[record_key(stored)] = stored
             self._live[stored.intent_id] = stored
+            self._views.pop(intent.lease_id, None)
             self._append(events)
             return stored
 
@@ -96,6 +101,7 @@ class MemoryLedger:
                 rules.check_fence(lease_id, self._fences[lease_id], fence)
             stored = rules.stage(lease_id, records, table)
             table.update((record_key(row), row) for row in stored)
+            self._views.pop(lease_id, None)
             self._track(table, stored)
             self._append(events)
             return tuple(self._shown(row) for row in stored)

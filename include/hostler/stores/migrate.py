@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, text
 
-from hostler.stores.database import Database, guarded, schema_version
+from hostler.stores.database import Database, schema_version
+from hostler.stores.faults import guarded
 from hostler.stores.locks import MIGRATION, take_lock
 from hostler.stores.tables import HEAD, SCHEMA
 

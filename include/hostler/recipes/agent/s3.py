@@ -188,6 +188,10 @@ class S3:
         answer = connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
 
+    def close(self) -> None:
+        """Closes the connection; the next call opens one."""
+        self._drop()
+
     def _drop(self) -> None:
         if self._connection is not None:
             self._connection.close()

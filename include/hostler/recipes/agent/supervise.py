@@ -159,11 +159,11 @@ class Supervisor:
             self._log.rotate_when_due()
         self._beat()
 
-    def _beat(self) -> None:
+    def _beat(self, *, at_end: bool = False) -> None:
         """Writes the heartbeat when the job shows life: output, metrics or checkpoints that grow. A workload that never
         reports metrics may be silent for long and well: there, being alive is enough.
         """
-        if time.monotonic() - self._beaten_at < _BEAT_S:
+        if not at_end and time.monotonic() - self._beaten_at < _BEAT_S:
             return
         signs = (self._log.offset, self._metrics.report["lines"], _changed_at(self._folder))
         if signs == self._signs and self._metrics.report["lines"]:
@@ -215,6 +215,7 @@ class Supervisor:
         while self._metrics.follow():
             pass
         self._metrics.follow(at_end=True)
+        self._beat(at_end=True)
         write_json(self._folder.report_file, self._metrics.report)
         code = process.returncode
         if was_stopped:

@@ -144,10 +144,19 @@ def package_manager(machine: Machine) -> Apt | Dnf:
 
 def ensure_offered(packages: Apt | Dnf, wanted: Sequence[tuple[str, str]]) -> None:
     """Makes the repositories offer the packages: as they are, after a refresh, or with NVIDIA's own. Raises StepError."""
-    for attempt in (None, packages.refresh, packages.add_nvidia_repository):
-        if attempt is not None:
-            attempt()
-        missing = [f"{name} {version}" for name, version in wanted if not packages.offers(name, version)]
-        if not missing:
-            return
-    raise StepError(f"no repository offers {', '.join(missing)}")
+    missing = _missing(packages, wanted)
+    if missing:
+        packages.refresh()
+        missing = _missing(packages, wanted)
+    if missing:
+        try:
+            packages.add_nvidia_repository()
+        except StepError as error:
+            raise StepError(f"no repository offers {', '.join(missing)}, and NVIDIA's could not be added: {error}") from error
+        missing = _missing(packages, wanted)
+    if missing:
+        raise StepError(f"no repository offers {', '.join(missing)}")
+
+
+def _missing(packages: Apt | Dnf, wanted: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{name} {version}" for name, version in wanted if not packages.offers(name, version)]

@@ -71,7 +71,7 @@ class Trainer:
         hidden = int(option("hidden_size", 64))
         net = nn.Sequential(nn.Linear(self.x.shape[1], hidden), nn.ReLU(), nn.Linear(hidden, CLASSES)).to(self.device)
         self.model = nn.parallel.DistributedDataParallel(net, device_ids=[self.device.index] if is_cuda else None)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=option("learning_rate", 0.002))
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=option("learning_rate", 0.004))
         self.precision = self._precision()
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_cuda and self.precision == "fp16")
         self.step = 0
