@@ -42,37 +42,37 @@ class Seal(Protocol):
 def _make_plan(
     request: NodeRequest, offerings: Sequence[Offering], stock_outs: Sequence[StockOut], now: datetime
 ) -> PlacementPlan:
-    from hostler.planning.plan import make_plan  # noqa: PLC0415 - bound late, see the module's first line
+    from hostler.planning.plan import make_plan
 
     return make_plan(request, offerings, stock_outs, now)
 
 
 def _judge(document: Mapping[str, Any], *, accelerator: str, accelerator_count: int) -> HealthReport:
-    from hostler.health.first import judge  # noqa: PLC0415 - as above
+    from hostler.health.first import judge
 
     return judge(document, accelerator=accelerator, accelerator_count=accelerator_count)
 
 
 def _check_workload(request: NodeRequest) -> Problems:
-    from hostler.recipes.workloads import check  # noqa: PLC0415 - as above
+    from hostler.recipes.workloads import check
 
     return check(request)
 
 
 def _orders_for(lease: Lease, job: Job, nodes: Sequence[Node]) -> Sequence[JobOrder]:
-    from hostler.recipes.workloads import orders_for  # noqa: PLC0415 - as above
+    from hostler.recipes.workloads import orders_for
 
     return orders_for(lease, job, tuple(nodes))
 
 
 def _setup_options(lease: Lease) -> Mapping[str, str]:
-    from hostler.recipes.workloads import setup_options  # noqa: PLC0415 - as above
+    from hostler.recipes.workloads import setup_options
 
     return setup_options(lease)
 
 
 def _seal(store: ObjectStore, lease: Lease, objects: Sequence[ShippedObject], sealed_at: datetime) -> Backup:
-    from hostler.recipes.backup import seal  # noqa: PLC0415 - as above
+    from hostler.recipes.backup import seal
 
     return seal(store, lease, objects, sealed_at)
 
