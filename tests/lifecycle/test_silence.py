@@ -14,7 +14,7 @@ from hostler.model.enums import FleetMode, NodeState, Phase
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SETTINGS = LifecycleSettings(deployment="lab", mode=FleetMode.ENFORCE, tenant_caps={}, boot_timeout_s=60)
-LONG_AGO = NOW - timedelta(seconds=600)
+LONG_AGO = NOW - timedelta(seconds=100)
 
 
 def step_of(state, memory, **changes):
@@ -45,6 +45,10 @@ def test_node_when_nobody_drove_its_lease_for_long_then_asked_before_it_is_ended
     assert isinstance(first, Effect)
     assert first.kind is asked
     memory.hold(first.key, NOW - timedelta(seconds=30), 1.0)
+    again = step_of(state, memory, setup_attempt=1, setup_job_id="setup-1")
+    assert isinstance(again, Effect)
+    assert again.kind is asked, "one unanswered question is not enough"
+    memory.hold(first.key, NOW - timedelta(seconds=20), 1.0)
     assert first.key.startswith(key)
     after = step_of(state, memory, setup_attempt=1, setup_job_id="setup-1")
     assert isinstance(after, Effect)

@@ -76,10 +76,10 @@ def run_task_cleared(theatre: Theatre) -> dict[str, Any]:
 def launch_marked_failed(theatre: Theatre) -> dict[str, Any]:
     """No zone has stock: launch waits in the triggerer, and the run is ended there."""
     run_id = "live-no-stock"
-    for zone in "abcd":
-        pool = {"zone": f"us-east-1{zone}", "instance_type": "p3.2xlarge", "capacity_type": "on-demand"}
+    for zone in "abc":
+        pool = {"zone": f"us-east-1{zone}", "instance_type": "g6e.xlarge", "capacity_type": "on-demand"}
         theatre.stage.control("stock", **pool, count=0)
-    theatre.start(script(LONG, accelerator="V100"), run_id)
+    theatre.start(script(LONG, accelerator="L40S"), run_id)
     deferred = theatre.wait_for_task(run_id, "launch", "deferred")
     wait = theatre.view(run_id).lease.wait_reason
     theatre.client().mark_run(LIFECYCLE, run_id, "failed")

@@ -12,6 +12,9 @@ from hostler.model.lease import LeaseView, Node
 STEADY_LOOK_S = 60
 """How often the cloud is asked about nodes that are well."""
 
+VERY_LONG = 3
+"""Boot times of silence after which one unanswered question is enough."""
+
 FIT = frozenset({Verdict.HEALTHY, Verdict.DEGRADED})
 """Verdicts that may work. ``unknown`` is never healthy."""
 
@@ -80,18 +83,20 @@ def silent_s(node: Node, now: datetime) -> float:
     return (now - heard).total_seconds()
 
 
-def _asked_in_vain(key: str, memory: Memory) -> bool:
-    """True when this driver has asked the node itself and got no answer.
+def _asked_in_vain(key: str, silent: float, memory: Memory, settings: LifecycleSettings) -> bool:
+    """True when this driver has asked the node itself and got no answer, twice, or once when it is silent for very long.
 
     Between two drivers nobody asks (a deferral, a pause, an API server that was away): such silence is ours, not the node's.
     """
-    return memory.tries.get(key, 0) > 0
+    tries = memory.tries.get(key, 0)
+    return tries > 1 or (tries > 0 and silent > VERY_LONG * settings.boot_timeout_s)
 
 
 def _boot(node: Node, now: datetime, settings: LifecycleSettings, memory: Memory) -> Step:
     key = f"boot:{node.node_name}"
-    is_late = (now - node.launched_at).total_seconds() > settings.boot_timeout_s
-    if is_late and (node.address is None or _asked_in_vain(key, memory)):
+    age_s = (now - node.launched_at).total_seconds()
+    is_late = age_s > settings.boot_timeout_s
+    if is_late and (node.address is None or _asked_in_vain(key, age_s, memory, settings)):
         return end(node, f"boot: no answer {settings.boot_timeout_s:.0f} s after launch", now, memory)
     words = f"slot {node.slot_index}: {node.provider_id} boots"
     if node.address is None:
@@ -102,7 +107,8 @@ def _boot(node: Node, now: datetime, settings: LifecycleSettings, memory: Memory
 
 def _find_again(node: Node, now: datetime, settings: LifecycleSettings, memory: Memory) -> Step:
     key = f"boot:{node.node_name}"
-    if silent_s(node, now) > settings.boot_timeout_s and _asked_in_vain(key, memory):
+    silent = silent_s(node, now)
+    if silent > settings.boot_timeout_s and _asked_in_vain(key, silent, memory, settings):
         return end(node, f"unreachable for {silent_s(node, now):.0f} s", now, memory)
     effect = Effect(kind=Kind.BOOT, key=key, slot_index=node.slot_index, node_name=node.node_name)
     return when_due(effect, memory, now, f"slot {node.slot_index}: {node.provider_id} does not answer")
@@ -113,7 +119,8 @@ def _setup(node: Node, now: datetime, settings: LifecycleSettings, memory: Memor
     if (now - node.launched_at).total_seconds() > allowed_s:
         return end(node, f"setup: not done {allowed_s:.0f} s after launch", now, memory)
     key = f"setup:{node.node_name}"
-    if silent_s(node, now) > settings.boot_timeout_s and _asked_in_vain(key, memory):
+    silent = silent_s(node, now)
+    if silent > settings.boot_timeout_s and _asked_in_vain(key, silent, memory, settings):
         return end(node, f"setup: unreachable for {silent_s(node, now):.0f} s", now, memory)
     kind = Kind.START_SETUP if node.setup_job_id is None else Kind.POLL_SETUP
     effect = Effect(kind=kind, key=key, slot_index=node.slot_index, node_name=node.node_name)
