@@ -1,6 +1,5 @@
 """The sandbox as a process of its own, with nodes: what it starts ends with it."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -20,13 +19,12 @@ USER_DATA = f"#cloud-config\nruncmd:\n  - [sh, -c, 'setsid sleep {MARK} &']\n"
 
 def running(mark):
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and is_alive(int(entry)):
-            try:
-                if mark.encode() in Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0"):
-                    found.append(int(entry))
-            except OSError:
-                continue
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0") and is_alive(int(entry.name)):
+                found.append(int(entry.name))
+        except OSError:
+            continue
     return found
 
 
