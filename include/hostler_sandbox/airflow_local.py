@@ -88,7 +88,7 @@ class LocalAirflow:
         )
         self._kept = Kept(spec, self._home)
 
-    def wait_healthy(self, timeout_s: float = 180.0) -> None:
+    def wait_healthy(self, timeout_s: float = 600.0) -> None:
         """Returns when the API answers, all heartbeats are fresh and our own processes are the ones alive.
 
         Raises:

@@ -74,10 +74,10 @@ def sessions(url: str) -> SdkSessions:
 
 
 def image_of(ec2: Any) -> str:
-    """Returns an image with a root device, made at the first call."""
-    found = ec2.describe_images(Owners=["self"], Filters=[{"Name": "name", "Values": ["node"]}])["Images"]
+    """Returns an image of the account with a root device, made at the first call."""
+    found = [image["ImageId"] for image in ec2.describe_images(Owners=["self"])["Images"] if image.get("RootDeviceName")]
     if found:
-        return str(found[0]["ImageId"])
+        return str(min(found))
     return str(ec2.register_image(Name="node", RootDeviceName="/dev/sda1", Architecture="x86_64")["ImageId"])
 
 

@@ -1,61 +1,95 @@
-"""The sandbox's cloud in a process of its own, without nodes: moto's state belongs to a process, and others here use moto too."""
+"""The sandbox as a process of its own, and a client of its control API."""
 
 import json
+import os
 import subprocess
 import sys
 import time
-import urllib.request
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
 
-START_S = 90.0
+START_S: Final = 90.0
+STOP_S: Final = 20.0
 
 
 class SandboxProcess:
-    """Starts at once; ``facts`` is what sandbox.json holds."""
+    """A sandbox, without nodes unless asked for. ``info``: what it wrote when it was ready."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        command = [sys.executable, "-m", "hostler_sandbox", "--state-dir", str(folder), "--die-with-parent", *arguments]
-        self._log = folder / "sandbox.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        self.facts: dict[str, Any] = self._wait(folder / "sandbox.json")
+    def __init__(self, folder: Path, *options: str, has_nodes: bool = False) -> None:
+        path = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
+        nodes = () if has_nodes else ("--no-nodes",)
+        self._log = (folder / "log").open("wb")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "hostler_sandbox", "--state-dir", str(folder), "--die-with-parent", *options, *nodes],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        self.info = self._wait_for(folder)
 
-    def _wait(self, path: Path) -> dict[str, Any]:
-        end = time.monotonic() + START_S
-        while not path.exists():
-            assert self._process.poll() is None, self._log.read_text()
-            assert time.monotonic() < end, self._log.read_text()
+    def _wait_for(self, folder: Path) -> dict[str, Any]:
+        ready = folder / "sandbox.json"
+        ends_s = time.monotonic() + START_S
+        while time.monotonic() < ends_s and self._process.poll() is None:
+            if ready.exists():
+                info: dict[str, Any] = json.loads(ready.read_text())
+                return info
             time.sleep(0.05)
-        return dict(json.loads(path.read_text()))
-
-    def post(self, name: str, **body: Any) -> dict[str, Any]:
-        return self._ask(name, json.dumps(body).encode())
-
-    def get(self, name: str) -> dict[str, Any]:
-        return self._ask(name, None)
-
-    def _ask(self, name: str, body: bytes | None) -> dict[str, Any]:
-        request = urllib.request.Request(f"{self.facts['control_url']}/_sandbox/{name}", data=body)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return dict(json.load(answer))
-
-    def settle(self, passed_s: float) -> None:
-        """Lets sandbox time pass until no machine is on its way to another state."""
-        end = time.monotonic() + 10
-        while time.monotonic() < end:
-            self.post("clock", advance_s=passed_s)
-            states = {machine["state"] for machine in self.get("machines")["machines"]}
-            if states <= {"running", "stopped", "terminated"}:
-                return
-            time.sleep(0.02)
-        raise AssertionError(f"not settled: {states}")
-
-    def stop(self) -> int:
-        """Ends the process as a supervisor would; returns its exit status."""
-        self._process.terminate()
-        return self._process.wait(30)
+        self.stop()
+        raise RuntimeError(f"the sandbox did not start: {(folder / 'log').read_text()[-2000:]}")
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def aws_url(self) -> str:
+        return str(self.info["aws_endpoint"])
+
+    def post(self, name: str, **body: Any) -> dict[str, Any]:
+        return self._ask("POST", f"/_sandbox/{name}", json.dumps(body))
+
+    def get(self, name: str, **query: str) -> dict[str, Any]:
+        return self._ask("GET", f"/_sandbox/{name}?{urlencode(query)}", None)
+
+    def _ask(self, method: str, path: str, body: str | None) -> dict[str, Any]:
+        line = HTTPConnection(urlsplit(self.info["control_url"]).netloc, timeout=30)
+        try:
+            line.request(method, path, body, {"Content-Type": "application/json"})
+            answer = line.getresponse()
+            text = answer.read()
+        finally:
+            line.close()
+        if answer.status != HTTPStatus.OK:
+            raise RuntimeError(f"{method} {path} {body}: {answer.status} {text[:500]!r}")
+        reply: dict[str, Any] = json.loads(text)
+        return reply
+
+    def states(self) -> dict[str, str]:
+        """Returns the state of every machine, by id."""
+        return {machine["machine_id"]: machine["state"] for machine in self.get("machines")["machines"]}
+
+    def settle(self) -> None:
+        """Lets a minute pass, until no machine is on its way from one state to another."""
+        self.post("clock", advance_s=60)
+        ends_s = time.monotonic() + 30
+        while set(self.states().values()) & {"pending", "shutting-down", "stopping"}:
+            if time.monotonic() > ends_s:
+                raise TimeoutError(f"machines do not settle: {self.states()}")
+            self.post("clock", advance_s=1)
+            time.sleep(0.02)
+
+    def reset(self) -> None:
+        """Ends all machines; faults, stock, quotas and prices are forgotten."""
+        self.post("reset")
+        self.settle()
+
+    def stop(self) -> int:
+        """Ends it as a supervisor would; returns its exit status."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+        return self._process.returncode

@@ -21,6 +21,7 @@ class CloudUnderTest(Protocol):
     """One account with one driver.
 
     Attributes:
+        retry_after_s: what a throttled call is told to wait.
         zones: at least two in ``region`` where the order's type is sold. powers: what can be tested here.
     """
 
@@ -28,6 +29,7 @@ class CloudUnderTest(Protocol):
     deployment: str
     region: str
     zones: tuple[str, ...]
+    retry_after_s: float | None
     powers: frozenset[Power]
 
     def order(

@@ -16,6 +16,7 @@ class FakeUnderTest:
     region = "fake-north"
     zones = ("fake-north-a", "fake-north-b", "fake-north-c")
     deployment = "test-deployment"
+    retry_after_s = 3
     powers: frozenset[Power] = frozenset({"tokens", "stock", "quota", "lag", "zones", "take"})
 
     def __init__(self) -> None:

@@ -132,7 +132,7 @@ def test_launch_when_throttled_then_not_made_and_not_tried_again(cloud):
     cloud.throttle("launch")
     with pytest.raises(CloudThrottledError) as error:
         cloud.driver.launch(cloud.order())
-    assert error.value.retry_after_s == 3
+    assert error.value.retry_after_s == cloud.retry_after_s
     assert cloud.calls("launch") == 1
     assert cloud.live_ids() == frozenset()
     assert {cloud.driver.launch(cloud.order()).provider_id} == cloud.live_ids()

@@ -114,3 +114,17 @@ def test_terminate_when_a_namesake_is_going_away_then_the_new_one_lives_on(cloud
     except NodeNotFoundError:
         cloud.settle()
     assert cloud.live_ids() == {new}
+
+
+def test_get_node_when_the_cloud_took_a_spot_machine_then_it_says_so_and_releasing_finds_nothing(cloud):
+    needs(cloud, "take")
+    node = launched(cloud)
+    cloud.take(node)
+    cloud.settle()
+    shown = cloud.driver.get_node(cloud.region, node)
+    assert shown.state is MachineState.TERMINATED
+    assert shown.state_reason == "Server.SpotInstanceTermination"
+    # EC2 tells no time for these.
+    assert shown.ended_at is None or shown.ended_at >= shown.launched_at
+    with pytest.raises(NodeNotFoundError):
+        cloud.driver.terminate(cloud.region, node)

@@ -149,6 +149,7 @@ def refused(theatre: Theatre) -> dict[str, Any]:
         "deadline": {"deadline": "2020-01-01T00:00:00+00:00"},
         "recipe": {"recipe": "no-such-recipe", "script": None},
         "regions": {"regions": ["mars-north-1"]},
+        "secrets": {"secrets": ["no-such-secret"]},
     }
     run_ids = {field: theatre.start(script("true", **conf), f"live-refused-{field}") for field, conf in wrong.items()}
     seen = {}

@@ -39,7 +39,7 @@ def test_post_when_the_password_is_wrong_then_401(stage):
     assert status_of(lambda: stranger.trigger(LIFECYCLE, {}, "live-stranger")) == 401
 
 
-@pytest.mark.parametrize("field", ["surprise", "deadline", "recipe", "regions"])
+@pytest.mark.parametrize("field", ["surprise", "deadline", "recipe", "regions", "secrets"])
 def test_admit_when_only_it_sees_the_fault_then_refused_by_name_and_nothing_is_bought(played, field):
     seen = played("refused")[field]
     assert seen["state"] == "failed"

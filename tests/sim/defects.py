@@ -59,6 +59,12 @@ async def _stops_nothing(charge, job, nodes):
     return []
 
 
+def _marked_failed_in_launch(weather, rng):
+    """Marked failed while a process that is slow to write is about to buy."""
+    weather.marks_failed, weather.stall_chance, weather.lags = [rng.uniform(1, 8)], 0.7, 1.0
+    weather.crash_chance, weather.leases, weather.doubles = 0.0, 1, False
+
+
 def _world(**changes):
     @contextmanager
     def _change():
@@ -79,10 +85,11 @@ def _patched(*targets, **changes):
 
 
 DEFECTS = {
-    # The two checks back each other: with one of them alone no seed of the first 120 comes to harm, so both are missing.
+    # The two checks back each other, and slots, versions and caps back them: both are missing, in weather that shows it.
     "buys for an older driver and for a lease that is let go": _patched(
         ("hostler.ledger.rules.check_fence", _passes),
         ("hostler.ledger.rules.check_is_open", _passes),
+        weather_change=_marked_failed_in_launch,
     ),
     "passes a cap": _patched(
         ("hostler.lifecycle.launch.no_room", _passes),

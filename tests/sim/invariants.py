@@ -48,7 +48,8 @@ def caps_hold(world):
     if caps == Caps():
         return
     live = [machine for machine in world.cloud.live() if machine.token]
-    late = sum(1 for machine in live if machine.is_late)
+    made_late = {machine.provider_id for machine in world.cloud.machines.values() if machine.is_late}
+    late = sum(1 for intent in world.ledger._live.values() if intent.provider_id in made_late)
     real = [machine for machine in live if not machine.is_late]
     usd = sum(machine.kind.price(machine.capacity_type) for machine in real)
     _hold("live nodes", len(real), caps.nodes)

@@ -51,6 +51,7 @@ class Weather:
     switch_offs: list[float] = field(default_factory=list)
     marks_failed: list[float] = field(default_factory=list)
     doubles: bool = False
+    stall_chance: float = 0.0
 
 
 def weather_of(rng: random.Random) -> Weather:
@@ -65,7 +66,7 @@ def weather_of(rng: random.Random) -> Weather:
     def times(chance):
         return [rng.uniform(1, 400) for _ in range(rng.choice([1, 1, 2, 3]))] if rng.random() < chance else []
 
-    return Weather(
+    weather = Weather(
         crash_chance=rng.choice([0.0, 0.005, 0.02, 0.05]) * stormy,
         lags=rng.choice([0.0, 0.5, 8.0]),
         list_lag_s=rng.choice([0.0, 1.0, 15.0]),
@@ -78,9 +79,17 @@ def weather_of(rng: random.Random) -> Weather:
         reclaims=times(0.4),
         freezes=times(0.2),
         switch_offs=times(0.2),
-        marks_failed=[rng.choice([rng.uniform(0.1, 40), rng.uniform(1, 400)])] if rng.random() < 0.35 else [],
+        marks_failed=[],
         doubles=rng.random() < 0.4,
+        stall_chance=rng.choice([0.0, 0.0, 0.1]),
     )
+    if rng.random() < 0.35:
+        # Marked failed in mid-run, or while the launch is under way in a process that is slow to write.
+        is_early = rng.random() < 0.5
+        weather.marks_failed = [rng.uniform(0.1, 15) if is_early else rng.uniform(1, 400)]
+        if is_early:
+            weather.stall_chance, weather.lags = 0.4, 1.0
+    return weather
 
 
 def chaos_of(world, weather):
@@ -120,7 +129,8 @@ class Run:
 
     def process(self):
         chance = self.weather.crash_chance if self.world.seconds() < 3000 else 0.0
-        process = self.world.process(crash_chance=chance)
+        stall = self.weather.stall_chance if self.world.seconds() < 3000 else 0.0
+        process = self.world.process(crash_chance=chance, stall_chance=stall)
         self.processes.append(process)
         return process
 
@@ -287,10 +297,12 @@ async def play(world, weather):
         await asyncio.gather(*background, return_exceptions=True)
 
 
-def play_seed(seed, **changes):
+def play_seed(seed, weather_change=None, **changes):
     """Plays one seed to its end; ``changes`` to the world may put a defect in. Returns the world; raises BrokenError."""
     rng = random.Random(f"weather-{seed}")
     weather = weather_of(rng)
+    if weather_change is not None:
+        weather_change(weather, rng)
     world = make_world(seed, caps=weather.caps, lags=weather.lags, nodes_asked=weather.nodes, **changes)
     world.checkers = list(ALWAYS)
     world.cloud.list_lag_s = weather.list_lag_s

@@ -96,9 +96,12 @@ class Process:
     world: "World"
     crash_chance: float = 0.0
     crash_at: str | None = None
+    stall_chance: float = 0.0
     is_dead: bool = False
+    label: str = ""
 
     def crash(self, label):
+        self.label = label
         if self.is_dead:
             raise SimCrashError(label)
         world = self.world
@@ -113,6 +116,12 @@ class Process:
         if self.is_dead:
             raise SimCrashError("offload")
         latency_s = world.latency()
+        # A suspended process wakes up with an old view just before it writes. Before a cloud's call it would be one that
+        # outlives the driver's call budget, which no controller can tell from one that never comes.
+        if self.stall_chance and self.label in {"write:intent:before", "write:node-launched:before"} and world.rng.random() < self.stall_chance:
+            latency_s += world.rng.choice([world.rng.uniform(1, 10), world.rng.uniform(5, 60)])
+            world.log(f"{self.name} is suspended before {self.label}")
+        self.label = ""
         await asyncio.sleep(latency_s)
         if self.is_dead and not (latency_s and world.rng.random() < 0.5):
             raise SimCrashError("offload")

@@ -10,7 +10,7 @@ from hostler.lifecycle import backup, boot, ending, gang, launch, look, marks, p
 from hostler.lifecycle.charge import Charge, all_of
 from hostler.lifecycle.events import shorten
 from hostler.lifecycle.fleet import Fleet
-from hostler.lifecycle.next_step import next_step
+from hostler.lifecycle.next_step import DOWNWARD, OVER, next_step, words_of_end
 from hostler.lifecycle.outcome import Failed, Outcome, Reached, Waiting
 from hostler.lifecycle.receipt import write_receipt
 from hostler.lifecycle.step import Done, Effect, Fail, Kind, Memory, Step, Wait
@@ -70,6 +70,9 @@ async def converge(fleet: Fleet, lease_id: str, until: Phase, *, holder: str, bu
     """
     if until is Phase.RECEIPT:
         return await _receipt(fleet, lease_id)
+    over = await _is_over(fleet, lease_id, until)
+    if over is not None:
+        return over
     charge = await _take(fleet, lease_id, holder)
     ends_at = charge.now() + timedelta(seconds=budget_s)
     stale = 0
@@ -84,6 +87,14 @@ async def converge(fleet: Fleet, lease_id: str, until: Phase, *, holder: str, bu
             continue
         if outcome is not None:
             return outcome
+
+
+async def _is_over(fleet: Fleet, lease_id: str, until: Phase) -> Failed | None:
+    """Returns the failure of a step on the way up of a lease that is let go: it must not take the fence from the release."""
+    lease = (await fleet.offload(lambda: fleet.ledger.view(lease_id))).lease
+    if until in DOWNWARD or lease.state not in OVER:
+        return None
+    return Failed(lease_id=lease_id, phase=until, reason=words_of_end(lease))
 
 
 async def _take(fleet: Fleet, lease_id: str, holder: str) -> Charge:

@@ -60,17 +60,24 @@ def next_release(  # noqa: PLR0911 - one return a stage reads best
         return (Effect(kind=Kind.BREAK_JOB, key="break-job", reason=lease.release_reason or "release"),)
     if is_backup_due(view) and askable_nodes(view) and memory.tries.get("seal", 0) < SEAL_TRIES_IN_RELEASE:
         return (Effect(kind=Kind.SEAL, key="seal"),)
-    orders = [_end(node, lease.release_reason, now, memory) for node in live_nodes(view)]
-    urgent = tuple(order for order in orders if isinstance(order, Effect))
-    if urgent:
-        return urgent
+    first = tuple(_end(node, lease.release_reason, now, memory) for node in live_nodes(view) if not _is_ordered(node))
+    if first:
+        return first
     look = _look(view, now, settings, memory)
     if isinstance(look, Effect):
         return (look,)
+    orders = [_end(node, lease.release_reason, now, memory) for node in live_nodes(view)]
+    again = tuple(order for order in orders if isinstance(order, Effect))
+    if again:
+        return again
     waits = [*orders, *_doubts(view, now, memory)]
     if look is not None:
         waits.insert(0, look)
     return tuple(waits) or (Effect(kind=Kind.FINISH, key="finish"),)
+
+
+def _is_ordered(node: Node) -> bool:
+    return node.state is NodeState.TERMINATING
 
 
 def _end(node: Node, reason: str | None, now: datetime, memory: Memory) -> Step:

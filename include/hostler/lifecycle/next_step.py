@@ -10,9 +10,19 @@ from hostler.lifecycle.next_run import is_job_done, next_run
 from hostler.lifecycle.slots import PHASES, has_reached
 from hostler.lifecycle.step import Done, Effect, Fail, Kind, Memory, Step
 from hostler.model.enums import LeaseState, Phase
-from hostler.model.lease import LeaseView
+from hostler.model.lease import Lease, LeaseView
 
 OVER = frozenset({LeaseState.DRAINING, LeaseState.RELEASED, LeaseState.EXPIRED, LeaseState.LOST})
+
+
+DOWNWARD = frozenset({Phase.BACKUP, Phase.RELEASE, Phase.RECEIPT})
+"""Phases that work on any lease."""
+
+
+def words_of_end(lease: Lease) -> str:
+    """Returns why a lease that is over can serve no step on the way up, and what to do."""
+    ended = lease.failure or lease.release_reason or "no reason was given"
+    return f"the lease is {lease.state}: {ended}. Trigger a new run."
 
 
 def next_step(view: LeaseView, now: datetime, settings: LifecycleSettings, until: Phase, memory: Memory) -> tuple[Step, ...]:
@@ -35,8 +45,7 @@ def _forward(  # noqa: PLR0911 - one return a guard reads best
     """The way up, from ``admit`` to ``run``."""
     lease = view.lease
     if lease.state in OVER:
-        ended = lease.failure or lease.release_reason or "no reason was given"
-        return (Fail(reason=f"the lease is {lease.state}: {ended}. Trigger a new run."),)
+        return (Fail(reason=words_of_end(lease)),)
     if lease.failure is not None:
         return (Fail(reason=lease.failure),)
     if memory.fatal is not None:

@@ -22,6 +22,7 @@ from hostler.cloud.errors import (
 )
 from hostler.cloud.tags import INTENT
 from hostler.drivers.aws.driver import AwsDriver, build
+from hostler.drivers.aws.orders import client_token
 from hostler.drivers.aws.settings import AwsSettings
 from hostler.model.enums import CapacityType
 from hostler.wiring.sdk_sessions import SdkSessions
@@ -64,7 +65,7 @@ def test_launch_when_ordered_then_the_account_shows_a_hardened_machine(driver_fo
 def test_launch_when_made_then_it_has_token_address_and_named_sub_resources(driver_for):
     driver = driver_for()
     made = driver.launch(order())
-    assert made.client_token == order().client_token
+    assert made.client_token == client_token(order())
     assert made.address
     later = driver.get_node(REGION, made.provider_id)
     assert {kind for kind, _ in later.resources} == {"volume", "network-interface"}
@@ -276,3 +277,13 @@ def test_list_offerings_when_region_is_not_configured_then_nothing_of_it(driver_
         accelerator="L4", accelerators_per_node=1, capacity_types=(CapacityType.ON_DEMAND,), regions=("eu-west-1",)
     )
     assert driver_for().list_offerings(query) == ()
+
+
+def test_list_interruptions_when_events_may_not_be_seen_then_a_warning_and_the_rest(driver_for, front, caplog):
+    driver = driver_for(deployment="noevents")
+    driver.launch(order(deployment="noevents"))
+    front.always["DescribeInstanceStatus"] = Fault(kind="refuse", code="UnauthorizedOperation", status=403, text="no")
+    with caplog.at_level("WARNING"):
+        assert driver.list_interruptions(REGION) == ()
+    assert "scheduled events in us-east-1 cannot be seen" in caplog.text
+    assert front.counts["DescribeSpotInstanceRequests"] == 1

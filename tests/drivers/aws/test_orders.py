@@ -10,7 +10,7 @@ from botocore.validate import ParamValidator
 from tests.clouds.aws import IMAGE, REGION, order
 
 from hostler.cloud.errors import CloudConfigError
-from hostler.drivers.aws.orders import USER_DATA_LIMIT, Reservation, Site, run_request
+from hostler.drivers.aws.orders import USER_DATA_LIMIT, Reservation, Site, client_token, run_request
 from hostler.drivers.aws.settings import AwsSettings
 from hostler.model.enums import CapacityType
 
@@ -115,3 +115,10 @@ def test_run_request_when_user_data_is_too_long_then_refused_before_sending():
     assert request_for(user_data="x" * USER_DATA_LIMIT)["UserData"]
     with pytest.raises(CloudConfigError, match="16384"):
         request_for(user_data="é" * (USER_DATA_LIMIT // 2 + 1))
+
+
+def test_client_token_when_deployments_share_an_account_then_theirs_differ():
+    assert order().client_token == order(deployment="other").client_token
+    assert client_token(order()) != client_token(order(deployment="other"))
+    assert client_token(order()) == client_token(order())
+    assert len(client_token(order())) == 40

@@ -180,6 +180,16 @@ def test_job_when_node_was_rebooted_then_says_so_and_resumes_only_when_it_may(ag
     assert (agent.job("j2") / "output/runs").read_text() == "run\nrun\n"
 
 
+def test_job_when_node_is_shut_down_then_saves_and_is_not_taken_for_done(agent):
+    agent.start_python("j1", TRAIN)
+    until(lambda: agent.written("j1", "report").get("step", 0) > 3)
+    os.kill(agent.supervisor("j1"), signal.SIGTERM)
+    told = agent.until_state("j1", "failed", "succeeded", "stopped")
+    assert (told["state"], told["exit_code"]) == ("failed", 0)
+    assert "shut down" in told["error"]
+    assert list((agent.job("j1") / "checkpoints").glob("step-*"))
+
+
 def test_job_when_it_asks_to_be_started_again_then_resume_does(agent):
     script = 'echo run >>"$HOSTLER_OUTPUT_DIR/runs"; [ "$(wc -l <"$HOSTLER_OUTPUT_DIR/runs")" -ge 2 ] || exit 75'
     agent.start("j1", script, may_resume=True)

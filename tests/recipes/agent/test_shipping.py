@@ -88,7 +88,7 @@ def test_old_checkpoints_when_there_are_many_then_only_the_newest_stay_on_the_no
     agent.ask("flush")
     left = sorted(int(path.name[5:]) for path in (agent.job("j1") / "checkpoints").iterdir())
     assert left == [20, 22, 24]
-    assert agent.shipped_steps()[-1] == 24
+    assert agent.shipped_steps() == list(range(2, 25, 2))
 
 
 def test_unfinished_checkpoint_when_flushed_then_is_not_shipped(agent):
@@ -97,6 +97,15 @@ def test_unfinished_checkpoint_when_flushed_then_is_not_shipped(agent):
     agent.start("j1", script)
     agent.until_state("j1", "succeeded")
     agent.ask("flush")
+    assert agent.shipped_steps() == [1]
+
+
+def test_checkpoint_when_it_can_not_be_packed_then_is_named_and_the_others_are_shipped(agent):
+    agent.configure(backup=agent.backup())
+    agent.start("j1", "cd $HOSTLER_CHECKPOINT_DIR; mkdir step-1 step-2; echo w >step-1/w; ln -s /etc/hosts step-2/w; echo hi")
+    agent.until_state("j1", "succeeded")
+    assert "step-2/w" in agent.ask("flush")["error"]
+    assert {entry["kind"] for entry in agent.shipped()} == {"checkpoint", "log"}
     assert agent.shipped_steps() == [1]
 
 

@@ -148,7 +148,7 @@ class AwsDriver:
             found = [
                 *notices.of_spot_requests(self._spot_requests(region), region, now),
                 *notices.of_instances(instances, region, now),
-                *notices.of_statuses(self._statuses_with_events(region), region, now),
+                *notices.of_statuses(self._scheduled(region), region, now),
             ]
             return notices.one_per_machine(notice for notice in found if notice.provider_id in ids)
 
@@ -187,9 +187,14 @@ class AwsDriver:
         filters = convert.tag_filters({DEPLOYMENT: self._deployment})
         return self._calls.pages(region, "describe_spot_instance_requests", "SpotInstanceRequests", Filters=filters)
 
-    def _statuses_with_events(self, region: str) -> list[Mapping[str, Any]]:
+    def _scheduled(self, region: str) -> list[Mapping[str, Any]]:
+        """Returns statuses with scheduled events; none where the role may not see them: spot's notices must not go with them."""
         filters = [{"Name": "event.code", "Values": list(notices.EVENT_CODES)}]
-        return self._calls.pages(region, "describe_instance_status", "InstanceStatuses", Filters=filters)
+        try:
+            return self._calls.pages(region, "describe_instance_status", "InstanceStatuses", Filters=filters)
+        except (CloudAuthError, CloudConfigError) as error:
+            _log.warning("scheduled events in %s cannot be seen: %s", region, error)
+            return []
 
     def _machine(self, instance: Mapping[str, Any], region: str) -> Machine:
         return convert.machine(instance, region, self._settings.reach.address)

@@ -15,7 +15,7 @@ from hostler.recipes.agent.layout import NodeHome, locked, read_json, stamp, wri
 from hostler.recipes.agent.metadata import Metadata, MetadataError
 
 _TICK_S = 1.0
-_SHIP_S = 2.0
+_SHIP_S = 1.0
 _NOTICE_S = 2.0
 _NO_SERVICE_S = 30.0
 _LAST_CHECKPOINT_S = 60.0
