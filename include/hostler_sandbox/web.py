@@ -13,7 +13,7 @@ _BACKLOG: Final = 512
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
 
-class _QuietHandler(MotoRequestHandler):
+class _QuietHandler(MotoRequestHandler):  # type: ignore[misc]  # moto is not typed
     """Keeps connections open, writes no access log, and takes a connection cut on purpose calmly."""
 
     protocol_version = "HTTP/1.1"

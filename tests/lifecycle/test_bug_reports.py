@@ -6,20 +6,6 @@ stopped is ended and its slot filled anew under the same caps (see ``test_b42``)
 
 import asyncio
 
-from hostler.cloud.errors import (
-    AlreadyExistsError,
-    AnswerLostError,
-    CloudConfigError,
-    CloudThrottledError,
-    CloudUnavailableError,
-)
-from hostler.cloud.tags import DEPLOYMENT
-from hostler.drivers.fake.cloud import Fault
-from hostler.lifecycle.converge import converge
-from hostler.lifecycle.reap import confirm_epoch, reconcile
-from hostler.lifecycle.release import begin_release
-from hostler.model.enums import CapacityType, JobState, LeaseState, NodeState, Verdict
-from hostler.reach.port import JobStatus
 from tests.sim.stage import (
     TO_END,
     TO_RUN,
@@ -39,6 +25,21 @@ from tests.sim.stage import (
 )
 from tests.sim.world import DEPLOYMENT as OURS
 from tests.sim.world import SimCrashError
+
+from hostler.cloud.errors import (
+    AlreadyExistsError,
+    AnswerLostError,
+    CloudConfigError,
+    CloudThrottledError,
+    CloudUnavailableError,
+)
+from hostler.cloud.tags import DEPLOYMENT
+from hostler.drivers.fake.cloud import Fault
+from hostler.lifecycle.converge import converge
+from hostler.lifecycle.reap import confirm_epoch, reconcile
+from hostler.lifecycle.release import begin_release
+from hostler.model.enums import CapacityType, JobState, LeaseState, NodeState, Verdict
+from hostler.reach.port import JobStatus
 
 
 def test_b01_when_create_is_allowed_and_describe_denied_then_node_is_ended_and_the_original_error_kept():

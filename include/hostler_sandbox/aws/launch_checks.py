@@ -161,7 +161,8 @@ def _profile(params: Mapping[str, Any]) -> str | None:
     found = params.get("IamInstanceProfile", {})
     if "Arn" in found:
         return str(found["Arn"]).rsplit("/", 1)[-1]
-    return found.get("Name")
+    name: str | None = found.get("Name")
+    return name
 
 
 def _tags(params: Mapping[str, Any]) -> dict[str, dict[str, str]]:

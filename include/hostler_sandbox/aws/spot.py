@@ -91,7 +91,9 @@ class SpotRequests:
         """Changes tags of a request, if it is one; None takes a tag away."""
         with self._lock:
             request = self._requests.get(request_id)
-            for key, value in tags.items() if request else ():
+            if request is None:
+                return
+            for key, value in tags.items():
                 if value is None:
                     request.tags.pop(key, None)
                 else:
