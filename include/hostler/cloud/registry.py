@@ -8,6 +8,7 @@ from hostler.cloud.driver import CloudDriver
 from hostler.cloud.errors import CloudConfigError
 
 GROUP = "hostler.drivers"
+SETTINGS_GROUP = "hostler.driver_settings"
 
 DriverBuilder = Callable[..., CloudDriver]
 """``build(*, deployment, settings, sessions) -> CloudDriver``; settings is the cloud's part of fleet.yaml."""
@@ -30,3 +31,8 @@ def load_driver(name: str) -> DriverBuilder:
         raise CloudConfigError(f"unknown cloud {name!r}; installed drivers: {', '.join(installed_drivers())}")
     builder: Any = found[0].load()
     return builder  # type: ignore[no-any-return]
+
+
+def settings_models() -> dict[str, Any]:
+    """Returns the settings model of each installed driver by cloud name, from entry point ``hostler.driver_settings``."""
+    return {point.name: point.load() for point in entry_points(group=SETTINGS_GROUP)}

@@ -6,6 +6,8 @@ from decimal import Decimal
 
 from hostler.cloud.driver import CloudDriver
 from hostler.ledger.port import Caps, Ledger
+from hostler.lifecycle.seams import Seams
+from hostler.lifecycle.threads import Offload, in_thread
 from hostler.model.enums import FleetMode
 from hostler.model.lease import Intent
 from hostler.reach.port import NodeControl
@@ -61,6 +63,7 @@ class Fleet:
         sleep: how the lifecycle waits inside one call (the simulator's moves its clock).
         crash: called with a label before and after each effect and ledger write; the simulator raises in it; a no-op otherwise.
         secret: resolves a secret's name to its value, at the last moment; never logged.
+        offload: where synchronous calls run; the simulator's runs them in place. seams: parts of other packages, bound late.
     """
 
     settings: LifecycleSettings
@@ -74,3 +77,5 @@ class Fleet:
     sleep: Callable[[float], Awaitable[None]]
     secret: Callable[[str], str]
     crash: Callable[[str], None] = lambda _label: None
+    offload: Offload = in_thread
+    seams: Seams = field(default_factory=Seams)

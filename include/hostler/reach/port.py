@@ -6,7 +6,7 @@ has its own. The lifecycle sees only ``NodeControl``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hostler.model.enums import JobState
 from hostler.model.lease import Node
@@ -187,6 +187,7 @@ class NodeControl(Protocol):
         ...
 
 
+@runtime_checkable
 class NodeLogs(Protocol):
     """Log reading for the command line."""
 

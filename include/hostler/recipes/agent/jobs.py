@@ -254,7 +254,7 @@ def stop(home: NodeHome, request: dict[str, Any]) -> dict[str, Any]:
     before = status(home, folder.job_id)
     if before["state"] == "missing" or before["state"] in FINAL:
         return before
-    import hmac  # noqa: PLC0415 - heavy to import, and most commands are polls
+    import hmac
 
     order = read_json(folder.order_file) or {}
     if not hmac.compare_digest(str(order.get("attempt_token")).encode(), str(request.get("attempt_token")).encode()):

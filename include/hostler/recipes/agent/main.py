@@ -68,7 +68,7 @@ def _checked_backup(backup: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_cryptography() -> bool:
-    import importlib.util  # noqa: PLC0415 - as in ``flush``
+    import importlib.util
 
     return importlib.util.find_spec("cryptography") is not None
 
@@ -106,7 +106,7 @@ def renew(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
 
 def flush(home: NodeHome, _order: dict[str, Any]) -> dict[str, Any]:
     """Ships what is not shipped yet and lists all that was."""
-    from hostler.recipes.agent import shipping  # noqa: PLC0415 - heavy to import, and most commands are polls
+    from hostler.recipes.agent import shipping
 
     return shipping.flush(home)
 
@@ -171,7 +171,7 @@ def main(words: list[str]) -> int:
 
 def _stay(home: NodeHome, name: str, words: list[str]) -> None:
     """Runs one of the two processes that stay."""
-    from hostler.recipes.agent import daemon, supervise  # noqa: PLC0415 - heavy to import, and most commands are polls
+    from hostler.recipes.agent import daemon, supervise
 
     if name == "daemon":
         daemon.main(home)

@@ -13,6 +13,7 @@ Exit status 0 whenever the document was written.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -128,12 +129,8 @@ def nvml_readers(nv: Any, handle: Any) -> dict[str, Callable[[], Any]]:
 
     def sram_exceeded() -> bool:
         status = nv.c_nvmlEccSramErrorStatus_v1_t()
-        status.version = nv.nvmlEccSramErrorStatus_v1
-        get("SramEccErrorStatus", status)
+        get("SramEccErrorStatus", ctypes.byref(status))  # the binding hands it on as it is: by value would crash
         return bool(status.bThresholdExceeded)
-
-    def recovery() -> str:
-        return RECOVERY_ACTIONS.get(field("GET_GPU_RECOVERY_ACTION"), "unknown action")
 
     def processes() -> list[Json]:
         return [
@@ -164,7 +161,8 @@ def nvml_readers(nv: Any, handle: Any) -> dict[str, Callable[[], Any]]:
         "pcie_width": lambda: get("CurrPcieLinkWidth"), "pcie_width_max": lambda: get("MaxPcieLinkWidth"),
         "nvlink_active_count": lambda: sum(links()), "nvlink_count": lambda: len(links()),
         "is_persistent": lambda: bool(get("PersistenceMode")), "is_mig_enabled": lambda: bool(get("MigMode")[0]),
-        "mig_instances": lambda: nvml_mig(nv, handle), "processes": processes, "recovery_action": recovery,
+        "mig_instances": lambda: nvml_mig(nv, handle), "processes": processes,
+        "recovery_action": lambda: RECOVERY_ACTIONS.get(field("GET_GPU_RECOVERY_ACTION"), "unknown action"),
     }  # fmt: skip
 
 
@@ -184,7 +182,7 @@ def nvml_mig(nv: Any, handle: Any) -> list[Json]:
 
 def nvml_main() -> int:
     """The child: prints one JSON line for the driver, then one a device, as they are read."""
-    import pynvml as nv  # noqa: PLC0415 - only the child may need it; ImportError is its answer
+    import pynvml as nv
 
     nv.nvmlInit()
     cuda = nv.nvmlSystemGetCudaDriverVersion()

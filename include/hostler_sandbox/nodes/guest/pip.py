@@ -134,7 +134,7 @@ def _lines(paths: Iterable[str]) -> list[str]:
 
 
 def _install(site: _Site, options: argparse.Namespace) -> int:
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415  # found on the sources, set just now
+    from packaging.requirements import InvalidRequirement, Requirement  # found on the sources, set just now
 
     if options.no_index:
         raise PipError("ERROR: Could not find a version that satisfies the requirement (from versions: none)")
@@ -159,7 +159,7 @@ def _install(site: _Site, options: argparse.Namespace) -> int:
 def _resolve(site: _Site, wanted: list[Any], limits: dict[str, Any], *, follow: bool) -> dict[str, md.Distribution]:
     """Returns name -> distribution for all that has to be added; raises PipError when one is not to be had."""
     installed = site.installed()
-    from packaging.requirements import Requirement  # noqa: PLC0415
+    from packaging.requirements import Requirement
 
     chosen: dict[str, md.Distribution] = {}
     done: set[tuple[str, frozenset[str]]] = set()
@@ -224,7 +224,7 @@ def _report(chosen: dict[str, md.Distribution]) -> None:
 def _list(site: _Site, options: argparse.Namespace) -> int:
     found = sorted((one.metadata["Name"], one.version) for one in site.installed().values())
     if options.format == "json":
-        import json  # noqa: PLC0415
+        import json
 
         sys.stdout.write(json.dumps([{"name": name, "version": version} for name, version in found]) + "\n")
     elif options.format == "freeze":
@@ -256,7 +256,7 @@ def _show(site: _Site, options: argparse.Namespace) -> int:
 
 
 def _check(site: _Site, _options: argparse.Namespace) -> int:
-    from packaging.requirements import Requirement  # noqa: PLC0415
+    from packaging.requirements import Requirement
 
     installed, broken = site.installed(), 0
     for one in installed.values():
@@ -273,7 +273,7 @@ def _check(site: _Site, _options: argparse.Namespace) -> int:
 
 
 def _uninstall(site: _Site, options: argparse.Namespace) -> int:
-    from .linking import unlink_distribution  # noqa: PLC0415
+    from .linking import unlink_distribution
 
     installed = site.installed()
     for name in options.names:

@@ -20,7 +20,7 @@ def main(program: str, node: NodeState, arguments: list[str]) -> int:
     words = [word for word in arguments if not word.startswith("-")]
     command, units = (words[0], [_unit(word) for word in words[1:]]) if words else ("list-units", [])
     if command in {"poweroff", "reboot", "halt"}:
-        from . import power  # noqa: PLC0415  # rare
+        from . import power  # rare
 
         return power.main(command, node, [])
     if command in {"daemon-reload", "reset-failed", "list-units", "daemon-reexec", "is-system-running"}:

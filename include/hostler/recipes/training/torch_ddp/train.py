@@ -79,7 +79,7 @@ class Trainer:
         self.folder = Path(os.environ["HOSTLER_CHECKPOINT_DIR"])
 
     def _data(self) -> tuple[torch.Tensor, ...]:
-        from sklearn.datasets import load_digits  # noqa: PLC0415 - slow; needed once
+        from sklearn.datasets import load_digits
 
         x, y = load_digits(return_X_y=True)
         order = torch.randperm(len(y), generator=torch.Generator().manual_seed(self.seed))

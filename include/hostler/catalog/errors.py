@@ -1,0 +1,10 @@
+"""What is wrong with a table of facts."""
+
+
+class CatalogError(ValueError):
+    """A row cannot be read. The text names file, line and field; nothing of the file is used: repair it."""
+
+    def __init__(self, source: str, line: int, problem: str) -> None:
+        super().__init__(f"{source}, line {line}: {problem}")
+        self.source = source
+        self.line = line

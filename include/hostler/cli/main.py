@@ -1,0 +1,137 @@
+"""Entry point of the ``hostler`` command.
+
+Modules that cost time to import (SDKs, the database) are imported by the command that needs them: start-up stays under 1 s.
+Exit status: 0 done; 1 it found something that needs a person; 2 it could not be done, with one line saying why; 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from hostler import __version__
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Returns the parser; each command carries its function as ``run``."""
+    parser = argparse.ArgumentParser(
+        prog="hostler", description="The life of rented accelerator nodes. Works with Airflow down."
+    )
+    parser.add_argument("--version", action="version", version=f"hostler {__version__}")
+    parser.add_argument(
+        "--fleet", metavar="FILE", help="fleet.yaml to use (default: $HOSTLER_FLEET, ./fleet.yaml, ~/.hostler/)"
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_looking(commands)
+    _add_acting(commands)
+    _add_ledger(commands)
+    return parser
+
+
+def _add_looking(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    status = commands.add_parser("status", help="leases, nodes, spending against limits")
+    status.add_argument("--all", action="store_true", help="ended leases too")
+    _add_json(status)
+    status.set_defaults(run=_lazy("hostler.cli.show", "status"))
+    nodes = commands.add_parser("nodes", help="every node with state, health and cost")
+    nodes.add_argument("--all", action="store_true", help="gone nodes too")
+    _add_json(nodes)
+    nodes.set_defaults(run=_lazy("hostler.cli.show", "nodes"))
+    why = commands.add_parser("why", help="what a lease is doing, waiting for, and why it ended")
+    why.add_argument("lease")
+    _add_json(why)
+    why.set_defaults(run=_lazy("hostler.cli.show", "why"))
+    logs = commands.add_parser("logs", help="the job's log, straight from the nodes")
+    logs.add_argument("lease")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on until the job ends")
+    logs.add_argument("--rank", type=int, default=0, help="which node of the gang (default 0)")
+    logs.set_defaults(run=_lazy("hostler.cli.logs", "logs"))
+
+
+def _add_acting(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    release = commands.add_parser("release", help="checkpoint, end the nodes, and stay until the cloud says gone")
+    release.add_argument("lease")
+    release.add_argument("--reason", default="asked by a person")
+    release.add_argument("--wait-s", type=float, default=120.0, help="how long to stay (default 120)")
+    release.set_defaults(run=_lazy("hostler.cli.act", "release"))
+    reap = commands.add_parser("reap", help="compare ledger and clouds in both directions and put right what is safe")
+    reap.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
+    reap.add_argument(
+        "--confirm", action="store_true", help="this ledger is the right one: let reap act on what it does not know"
+    )
+    _add_json(reap)
+    reap.set_defaults(run=_lazy("hostler.cli.act", "reap"))
+    stop = commands.add_parser("stop-spending", help="no purchase anywhere from now on")
+    stop.add_argument("--reason", default="asked by a person")
+    stop.set_defaults(run=_lazy("hostler.cli.act", "stop_spending"))
+    resume = commands.add_parser("resume", help="purchases are allowed again")
+    resume.set_defaults(run=_lazy("hostler.cli.act", "resume"))
+    restore = commands.add_parser("restore", help="verify a lease's backup and unpack it")
+    restore.add_argument("lease")
+    restore.add_argument("--into", required=True, metavar="FOLDER", help="where to unpack; must not exist or be empty")
+    restore.set_defaults(run=_lazy("hostler.cli.act", "restore"))
+
+
+def _add_ledger(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    ledger = commands.add_parser("ledger", help="the ledger's database")
+    actions = ledger.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in (
+        ("start", "start the embedded PostgreSQL and bring the schema up to date"),
+        ("stop", "stop the embedded PostgreSQL"),
+        ("status", "where it is and whether the schema fits"),
+        ("upgrade", "bring the schema up to date"),
+    ):
+        action = actions.add_parser(name, help=text)
+        action.set_defaults(run=_lazy("hostler.cli.ledger", name))
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
+
+
+def _lazy(module: str, function: str) -> Command:
+    """Returns a command that imports its module only when it runs."""
+
+    def run(options: argparse.Namespace) -> int:
+        import importlib
+
+        command: Command = getattr(importlib.import_module(module), function)
+        return command(options)
+
+    return run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit status; an error is one line, never a traceback (unless HOSTLER_DEBUG is set)."""
+    options = build_parser().parse_args(arguments)
+    if options.fleet:
+        os.environ["HOSTLER_FLEET"] = options.fleet
+    try:
+        status: int = options.run(options)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) went away: nothing is wrong. Keep Python from writing to the pipe again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("HOSTLER_DEBUG"):
+            raise
+        print(f"hostler: {describe(error)}", file=sys.stderr)
+        return 2
+    return status
+
+
+def describe(error: BaseException) -> str:
+    """Returns one or more plain lines for an error; an unexpected one says how to see more."""
+    known = ("hostler.", "builtins")
+    text = str(error) or type(error).__name__
+    if type(error).__module__.startswith(known) and not isinstance(error, (TypeError, AttributeError, KeyError)):
+        return text
+    return f"unexpected {type(error).__name__}: {text} (set HOSTLER_DEBUG=1 for the traceback)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Schema of fleet.yaml."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AnyUrl, Field, SecretStr, SerializeAsAny, model_validator
+
+from hostler.config.clouds import CloudSettings, StrictModel
+from hostler.model.enums import FleetMode
+
+Usd = Annotated[Decimal, Field(gt=0)]
+
+
+class Limits(StrictModel):
+    """What the whole deployment may spend and end. Checked in ``admit`` and again before every purchase.
+
+    Attributes:
+        usd_per_hour: of all machines together. usd_per_run: highest ``max_cost_usd`` of a request.
+        destroyed_per_tick: most machines that one reconcile may end on its own judgement.
+    """
+
+    usd_per_hour: Usd
+    usd_per_run: Usd
+    nodes: Annotated[int, Field(ge=1)]
+    destroyed_per_tick: Annotated[int, Field(ge=0)] = 2
+
+
+class TenantLimits(StrictModel):
+    """Caps of one tenant; None: only the deployment's."""
+
+    usd_per_hour: Usd | None = None
+    nodes: Annotated[int, Field(ge=1)] | None = None
+
+
+class LedgerSettings(StrictModel):
+    """Where the ledger is.
+
+    Attributes:
+        url: ``embedded`` (a PostgreSQL that ``hostler ledger start`` runs in ``folder``) or a ``postgresql://`` address;
+            ``${NAME}`` in it is read from the environment, so that no password stands in the file.
+    """
+
+    url: SecretStr = SecretStr("embedded")
+    folder: Path = Path("~/.hostler/ledger")
+
+    @model_validator(mode="after")
+    def _known_kind(self) -> Self:
+        text = self.url.get_secret_value()
+        if text != "embedded" and not text.startswith(("postgresql://", "postgresql+psycopg://")):
+            raise ValueError("url: allowed are 'embedded' and postgresql://...")
+        return self
+
+
+class KeySettings(StrictModel):
+    """The key service: a folder with the master key, mode 0600. Lose it and no backup can be read."""
+
+    kind: Literal["local"] = "local"
+    folder: Path = Path("~/.hostler/keys")
+
+
+class BackupSettings(StrictModel):
+    """Where checkpoints and logs are shipped: ``s3://bucket/prefix`` or ``file:///folder`` (shared by all nodes)."""
+
+    uri: Annotated[str, Field(pattern=r"^(s3://[^/]+.*|file:///.+)$")]
+    region: str | None = None
+    endpoint_url: str | None = None
+
+
+class NotifySettings(StrictModel):
+    """Who is told of what needs a person: a JSON document is posted to the address.
+
+    Attributes:
+        webhook_url: None tells nobody. secret: names the environment variable whose value signs the post (HMAC-SHA256).
+    """
+
+    webhook_url: AnyUrl | None = None
+    secret: str | None = None
+
+
+class Timing(StrictModel):
+    """Time limits in seconds. The defaults suit GPU machines of the big clouds."""
+
+    boot_timeout_s: Annotated[float, Field(gt=0)] = 900
+    setup_timeout_s: Annotated[float, Field(gt=0)] = 3600
+    heartbeat_timeout_s: Annotated[float, Field(gt=0)] = 120
+    poll_s: Annotated[float, Field(gt=0)] = 10
+    unattended_grace_s: Annotated[float, Field(ge=0)] = 1800
+    orphan_grace_s: Annotated[float, Field(ge=0)] = 600
+    slot_replacements: Annotated[int, Field(ge=0, le=100)] = 3
+
+
+class FleetFile(StrictModel):
+    """All of fleet.yaml.
+
+    Attributes:
+        deployment: id of this deployment, on every machine's tags; never change it while machines live.
+        clouds: at least one. tenants: empty means one tenant, ``default``, with the deployment's limits only.
+    """
+
+    deployment: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+    mode: FleetMode = FleetMode.ENFORCE
+    limits: Limits
+    ledger: LedgerSettings = LedgerSettings()
+    keys: KeySettings = KeySettings()
+    backup: BackupSettings
+    notify: NotifySettings = NotifySettings()
+    timing: Timing = Timing()
+    clouds: Annotated[dict[str, SerializeAsAny[CloudSettings]], Field(min_length=1)]
+    tenants: dict[str, TenantLimits] = Field(default_factory=lambda: {"default": TenantLimits()})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tenants_are_not_empty(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("tenants", ...) in ({}, None):
+            return {key: value for key, value in data.items() if key != "tenants"}
+        return data

@@ -1,0 +1,146 @@
+"""The driver of the fake cloud: the port's contract over an account in memory."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from hostler.cloud.driver import CloudDriver, Interruption, LaunchOrder, Machine, OfferingQuery
+from hostler.cloud.errors import NodeNotFoundError
+from hostler.cloud.session import SessionSource
+from hostler.cloud.tags import DEPLOYMENT, is_foreign
+from hostler.drivers.fake.cloud import FakeCloud, Fault
+from hostler.drivers.fake.machine import CLOUD, FakeMachine, FakeType
+from hostler.model.enums import CapacityType
+from hostler.model.offering import Offering
+
+
+class FakeDriver:
+    """Implements ``hostler.cloud.driver.CloudDriver``, and ``SupportsForeignView``.
+
+    Attributes:
+        cloud: the account; several deployments may share one. Its regions and its list lag are read once, here.
+    """
+
+    def __init__(self, *, deployment: str, cloud: FakeCloud, call_budget_s: float = 60.0) -> None:
+        self.name = CLOUD
+        self.deployment = deployment
+        self.cloud = cloud
+        self.call_budget_s = call_budget_s
+        self.list_lag_s = cloud.list_lag_s
+        self.regions = tuple(cloud.zones)
+
+    def list_offerings(self, query: OfferingQuery) -> tuple[Offering, ...]:
+        """See the port."""
+        return cast(
+            "tuple[Offering, ...]", self.cloud.recorded("offerings", query.accelerator, lambda _f: self._offerings(query))
+        )
+
+    def _offerings(self, query: OfferingQuery) -> tuple[Offering, ...]:
+        kinds = [
+            kind
+            for kind in self.cloud.types
+            if kind.accelerator == query.accelerator and kind.accelerator_count == query.accelerators_per_node
+        ]
+        return tuple(
+            _offering(kind, region, zone, capacity_type)
+            for region in (query.regions or self.regions)
+            for zone in self.cloud.zones.get(region, ())
+            for kind in kinds
+            for capacity_type in query.capacity_types
+            if capacity_type is not CapacityType.RESERVED
+        )
+
+    def launch(self, order: LaunchOrder) -> Machine:
+        """See the port."""
+
+        def _work(fault: Fault | None) -> Machine:
+            return self.cloud.make(order, fault).describe(self.cloud.clock())
+
+        return cast("Machine", self.cloud.recorded("launch", order.name, _work))
+
+    def get_node(self, region: str, provider_id: str) -> Machine:
+        """See the port."""
+        return cast("Machine", self.cloud.recorded("get", provider_id, lambda _f: self._get(region, provider_id)))
+
+    def _get(self, region: str, provider_id: str) -> Machine:
+        now = self.cloud.clock()
+        machine = self.cloud.machines.get(provider_id)
+        if (
+            machine is None
+            or machine.region != region
+            or not self._is_ours(machine)
+            or not machine.is_listed(now, self.cloud.linger_s)
+        ):
+            raise NodeNotFoundError(f"no machine {provider_id} in {region}", code="InvalidInstanceID.NotFound")
+        return machine.describe(now)
+
+    def list_nodes(self, region: str, tags: Mapping[str, str] | None = None) -> tuple[Machine, ...]:
+        """See the port."""
+        return cast("tuple[Machine, ...]", self.cloud.recorded("list", region, lambda _f: self._list(region, tags or {})))
+
+    def _list(self, region: str, tags: Mapping[str, str]) -> tuple[Machine, ...]:
+        now = self.cloud.clock()
+        return tuple(
+            machine.describe(now)
+            for machine in self.cloud.machines.values()
+            if machine.region == region
+            and machine.is_listed(now, self.cloud.linger_s)
+            and self._is_ours(machine)
+            and all(machine.tags.get(key) == value for key, value in tags.items())
+        )
+
+    def terminate(self, region: str, provider_id: str) -> None:
+        """See the port."""
+
+        def _work(_fault: Fault | None) -> None:
+            machine = self.cloud.machines.get(provider_id)
+            if machine is not None and (machine.region != region or not self._is_ours(machine)):
+                raise NodeNotFoundError(f"no machine {provider_id} in {region} with our tag", code="InvalidInstanceID.NotFound")
+            self.cloud.order_end(provider_id)
+
+        self.cloud.recorded("terminate", provider_id, _work)
+
+    def list_interruptions(self, region: str) -> tuple[Interruption, ...]:
+        """See the port: the fake cloud announces nothing, it takes."""
+        self.cloud.recorded("interruptions", region, lambda _f: None)
+        return ()
+
+    def list_foreign(self, region: str) -> tuple[Machine, ...]:
+        """See ``SupportsForeignView``."""
+        return cast("tuple[Machine, ...]", self.cloud.recorded("foreign", region, lambda _f: self._foreign(region)))
+
+    def _foreign(self, region: str) -> tuple[Machine, ...]:
+        now = self.cloud.clock()
+        return tuple(
+            machine.describe(now)
+            for machine in self.cloud.machines.values()
+            if machine.region == region and machine.is_listed(now, 0.0) and is_foreign(machine.tags, self.deployment)
+        )
+
+    def _is_ours(self, machine: FakeMachine) -> bool:
+        return machine.tags.get(DEPLOYMENT) == self.deployment
+
+
+def _offering(kind: FakeType, region: str, zone: str, capacity_type: CapacityType) -> Offering:
+    return Offering(
+        cloud=CLOUD,
+        region=region,
+        zone=zone,
+        instance_type=kind.name,
+        capacity_type=capacity_type,
+        accelerator=kind.accelerator,
+        accelerator_count=kind.accelerator_count,
+        vcpu_count=kind.vcpu_count,
+        memory_mib=kind.memory_mib,
+        price_usd_per_hour=kind.price(capacity_type),
+    )
+
+
+def build(*, deployment: str, settings: Any, sessions: SessionSource) -> CloudDriver:
+    """Entry point ``hostler.drivers``: a driver over a fresh account on the real clock.
+
+    Args:
+        settings: nothing is read from it. sessions: not used; the account is in this process.
+    """
+    del settings, sessions
+    return FakeDriver(deployment=deployment, cloud=FakeCloud(clock=lambda: datetime.now(UTC)))

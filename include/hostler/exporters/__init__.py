@@ -1,0 +1,1 @@
+"""What leaves the house: notices to people, metrics, logs."""

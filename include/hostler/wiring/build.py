@@ -1,0 +1,101 @@
+"""The composition root: fleet.yaml, a source of SDK sessions and a source of secrets become a Fleet. Nobody else builds one."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from hostler.cloud.driver import CloudDriver
+from hostler.cloud.registry import load_driver
+from hostler.cloud.session import SessionSource
+from hostler.config.clouds import ReachSettings
+from hostler.config.schema import FleetFile
+from hostler.lifecycle.fleet import Fleet
+from hostler.reach.port import Target
+from hostler.reach.ssh import SshTransport
+from hostler.recipes import user_data
+from hostler.recipes.control import SshNodeControl
+from hostler.stores.postgres import PostgresLedger
+from hostler.vault.local import LocalKeys
+from hostler.vault.port import ObjectStore
+from hostler.vault.stores import open_store
+from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
+
+PRINCIPAL = "hostler"
+"""Who user certificates are made out to; ``recipes.user_data`` lets this principal in."""
+
+
+def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_file: FleetFile | None = None) -> Fleet:
+    """Builds a Fleet.
+
+    Args:
+        sessions: gives SDK clients. secret: name of a secret to its value. fleet_file: None reads it from where it is.
+
+    Raises:
+        FleetFileError: fleet.yaml is wrong or missing. LedgerUnavailableError: buy nothing, try again.
+        CloudConfigError: a cloud has no driver.
+    """
+    fleet = fleet_file or read_fleet_file()
+    keys = LocalKeys(fleet.keys.folder.expanduser())
+    settings = lifecycle_settings(fleet)
+    reach = next(iter(fleet.clouds.values())).reach
+    transport = SshTransport(partial(keys.user_certificate, PRINCIPAL), jump=_jump(reach))
+    return Fleet(
+        settings=settings,
+        ledger=PostgresLedger(ledger_url(fleet)),
+        drivers=_drivers(fleet, sessions),
+        nodes=SshNodeControl(transport),
+        keys=keys,
+        identity=keys,
+        store=_store(fleet, sessions),
+        user_data=lambda intent: user_data.build(intent, keys, user=settings.ssh_user),
+        sleep=asyncio.sleep,
+        secret=secret,
+    )
+
+
+@contextmanager
+def open_fleet() -> Iterator[Fleet]:
+    """Builds a Fleet for the command line (the SDKs' own credentials, secrets from the environment) and closes its ledger."""
+    from hostler.wiring.sdk_sessions import SdkSessions
+
+    fleet = build_fleet(sessions=SdkSessions(), secret=_secret_of_environment)
+    try:
+        yield fleet
+    finally:
+        if isinstance(fleet.ledger, PostgresLedger):
+            fleet.ledger.close()
+
+
+def _drivers(fleet: FleetFile, sessions: SessionSource) -> Mapping[str, CloudDriver]:
+    return {
+        name: load_driver(name)(deployment=fleet.deployment, settings=settings, sessions=sessions)
+        for name, settings in fleet.clouds.items()
+    }
+
+
+def _store(fleet: FleetFile, sessions: SessionSource) -> ObjectStore:
+    """Opens the backup store; an S3 client is made at its first use."""
+    aws = fleet.clouds.get("aws")
+    region = fleet.backup.region or "us-east-1"
+    return open_store(
+        fleet.backup.uri, client_factory=lambda: sessions.client("aws", "s3", region, aws.connection if aws else None)
+    )
+
+
+def _jump(reach: ReachSettings) -> Target | None:
+    if reach.jump_host is None or reach.jump_host_key is None:
+        return None
+    user, _, place = reach.jump_host.partition("@")
+    host, _, port = place.rpartition(":")
+    return Target(host=host, port=int(port), user=user, host_key=reach.jump_host_key)
+
+
+def _secret_of_environment(name: str) -> str:
+    """Returns ``HOSTLER_SECRET_<NAME>``. Raises KeyError naming the variable, never a value."""
+    variable: Any = f"HOSTLER_SECRET_{name.upper().replace('-', '_')}"
+    if variable not in os.environ:
+        raise KeyError(f"secret {name!r}: set {variable}")
+    return os.environ[variable]

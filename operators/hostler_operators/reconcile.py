@@ -1,0 +1,34 @@
+"""The second net."""
+
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
+
+from hostler.lifecycle.reap import reconcile
+from hostler_sensors.fleet_access import work
+from hostler_sensors.run_identity import StepIdentity
+
+
+class ReconcileFleetOperator(BaseOperator):
+    """Compares the ledger with the clouds in both directions; pushes leases nobody drives, ends machines nobody answers for.
+
+    Args:
+        is_dry_run: only report.
+    """
+
+    def __init__(self, *, is_dry_run: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.is_dry_run = is_dry_run
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Returns how much was found. Raises AirflowException, for a retry, when a cloud or a lease could not be looked at."""
+        step = StepIdentity.of(context)
+        report = work(lambda fleet: reconcile(fleet, who=step.holder, dry_run=self.is_dry_run))
+        for finding in report.findings:
+            self.log.info("%s %s: %s (%s)", finding.kind, finding.subject, finding.action, finding.reason)
+        if report.report_only:
+            self.log.warning("nothing was ended: %s", report.report_only)
+        if report.errors:
+            raise AirflowException("could not look at everything: " + "; ".join(report.errors))
+        return {"findings": len(report.findings), "live_nodes": report.live_count}

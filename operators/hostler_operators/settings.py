@@ -1,0 +1,41 @@
+"""Section ``[hostler]`` of Airflow's configuration, as the Dags need it; read while a Dag is parsed, without any other I/O."""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Param, conf
+
+from hostler.model.request_schema import REQUEST_FIELDS
+
+
+def retry_arguments() -> dict[str, Any]:
+    """Returns the retry arguments of every step, for ``default_args``.
+
+    Eight exponential retries outlast an API server that is away for minutes: with two short ones, release spent both
+    without one line run (measured on Airflow 3.3.2). A permanent failure raises AirflowFailException and uses none.
+    """
+    first_s = conf.getfloat("hostler", "retry_delay_s", fallback=10.0)
+    return {
+        "retries": conf.getint("hostler", "retries", fallback=8),
+        "retry_delay": timedelta(seconds=first_s),
+        "retry_exponential_backoff": 2.0,
+        "max_retry_delay": timedelta(seconds=6 * first_s),
+    }
+
+
+def max_active_runs() -> int:
+    """Returns how many runs of the lifecycle Dag may be active at once."""
+    return conf.getint("hostler", "max_active_runs", fallback=16)
+
+
+def schedule_of(option: str, fallback: str) -> str:
+    """Returns a cron expression of the section."""
+    return conf.get("hostler", option, fallback=fallback)
+
+
+def request_params() -> dict[str, Param]:
+    """Returns the Params of a request: the trigger form, and what the REST API checks before a run exists."""
+    return {
+        name: Param(field["default"], description=field["description"], **field["schema"])
+        for name, field in REQUEST_FIELDS.items()
+    }

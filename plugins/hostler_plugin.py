@@ -1,0 +1,17 @@
+"""Registers Hostler with Airflow: links on the steps, and the listener that keeps who acted. Everything works without it."""
+
+from typing import Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+
+from hostler_operators.actors import ActorListener, ActorMiddleware
+from hostler_operators.links import LINKS
+
+
+class HostlerPlugin(AirflowPlugin):
+    """What Airflow reads."""
+
+    name = "hostler"
+    operator_extra_links: ClassVar[list[Any]] = list(LINKS)
+    listeners: ClassVar[list[Any]] = [ActorListener()]
+    fastapi_root_middlewares: ClassVar[list[Any]] = [{"name": "hostler actors", "middleware": ActorMiddleware}]

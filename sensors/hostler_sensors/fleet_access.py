@@ -1,0 +1,54 @@
+"""The one place where Airflow's side gets a Fleet: built once a process, from ``HOSTLER_FLEET`` and Airflow's connections.
+
+In the triggerer it lives as long as the process, with its SSH connections and its database pool. A worker's task is a process
+of its own: it builds one and closes its connections at the end.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from hostler.lifecycle.fleet import Fleet
+
+Result = TypeVar("Result")
+
+_lock = threading.Lock()
+_built: dict[int, Fleet] = {}
+
+
+def build() -> Fleet:
+    """Builds a new Fleet. Raises FleetFileError, LedgerUnavailableError."""
+    # Imported here: wiring pulls in the database and the drivers, which neither the scheduler nor the Dag processor needs.
+    from hostler.connections.airflow_sessions import AirflowSessions, secret
+    from hostler.wiring.build import build_fleet
+
+    return build_fleet(sessions=AirflowSessions(), secret=secret)
+
+
+def fleet() -> Fleet:
+    """Returns this process's Fleet; blocks while it is built, so call it in a thread where a loop runs."""
+    with _lock:
+        pid = os.getpid()  # a fork must not share its parent's sockets
+        if pid not in _built:
+            _built[pid] = build()
+        return _built[pid]
+
+
+async def shared_fleet() -> Fleet:
+    """Returns this process's Fleet without blocking the loop; for triggers."""
+    return await asyncio.to_thread(fleet)
+
+
+def work(act: Callable[[Fleet], Awaitable[Result]]) -> Result:
+    """Runs ``act`` to its end in a loop of its own, then closes connections to nodes; for workers."""
+
+    async def whole() -> Result:
+        here = await shared_fleet()
+        try:
+            return await act(here)
+        finally:
+            await here.nodes.close()
+
+    return asyncio.run(whole())

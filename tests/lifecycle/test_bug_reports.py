@@ -1,0 +1,505 @@
+"""The public bug reports that the lifecycle must get right, by their number in the project's list.
+
+B08 (restart of a stopped node fails over): not applicable, the lifecycle never starts a stopped node; a node that was
+stopped is ended and its slot filled anew under the same caps (see ``test_b42``).
+"""
+
+import asyncio
+
+from tests.sim.stage import (
+    TO_END,
+    TO_RUN,
+    Failed,
+    Phase,
+    Reached,
+    Waiting,
+    admitted,
+    calls,
+    events,
+    fair_world,
+    let_go,
+    only_live,
+    run_simulated,
+    through,
+    until,
+)
+from tests.sim.world import DEPLOYMENT as OURS
+from tests.sim.world import SimCrashError
+
+from hostler.cloud.errors import (
+    AlreadyExistsError,
+    AnswerLostError,
+    CloudConfigError,
+    CloudThrottledError,
+    CloudUnavailableError,
+)
+from hostler.cloud.tags import DEPLOYMENT
+from hostler.drivers.fake.cloud import Fault
+from hostler.lifecycle.converge import converge
+from hostler.lifecycle.reap import confirm_epoch, reconcile
+from hostler.lifecycle.release import begin_release
+from hostler.model.enums import CapacityType, JobState, LeaseState, NodeState, Verdict
+from hostler.reach.port import JobStatus
+
+
+def test_b01_when_create_is_allowed_and_describe_denied_then_node_is_ended_and_the_original_error_kept():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        world.cloud.denied = {"list", "get"}
+        outcome = await through(world, lease_id, TO_RUN)
+        assert isinstance(outcome, Failed)
+        assert outcome.is_permanent
+        assert "UnauthorizedOperation" in outcome.reason
+        assert "list" in outcome.reason
+        assert [call.outcome for call in calls(world, "terminate")] == ["ok"]
+        await asyncio.sleep(60)
+        assert world.cloud.live() == []
+
+    run_simulated(play())
+
+
+def test_b01_when_terminate_is_denied_too_then_node_stays_leak_suspected_until_the_cloud_lets_it_go():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        world.cloud.denied = {"list", "get", "terminate"}
+        outcome = await through(world, lease_id, TO_RUN)
+        assert "perform list" in outcome.reason
+        (node,) = world.ledger.view(lease_id).nodes
+        assert node.is_leak_suspected
+        assert node.state is NodeState.TERMINATING
+        assert isinstance(await until(world, lease_id, Phase.RELEASE, for_s=600), Waiting)
+        assert world.ledger.view(lease_id).lease.state is LeaseState.DRAINING
+        world.cloud.denied = set()
+        view = await let_go(world, lease_id)
+        assert view.lease.state is LeaseState.RELEASED
+        assert not view.nodes[0].is_leak_suspected
+
+    run_simulated(play())
+
+
+def test_b01_when_the_failure_is_not_the_clouds_then_a_good_node_is_not_ended():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:3])
+        process = world.process(crash_at="write:setup-started:after")
+        try:
+            await converge(world.fleet(process), lease_id, Phase.SETUP, holder="x", budget_s=60)
+        except SimCrashError:
+            pass
+        assert isinstance(await through(world, lease_id, TO_RUN), Reached)
+        assert len(world.cloud.machines) == 1
+
+    run_simulated(play())
+
+
+def test_b02_when_killed_after_the_create_and_before_the_id_is_kept_then_teardown_finds_the_node_by_tag():
+    async def play():
+        for label in ("launch:after", "write:node-launched:before"):
+            world = fair_world()
+            lease_id = admitted(world, nodes=1)
+            await through(world, lease_id, TO_RUN[:2])
+            process = world.process(crash_at=label)
+            try:
+                await converge(world.fleet(process), lease_id, Phase.LAUNCH, holder="x", budget_s=60)
+                raise AssertionError("it was to crash")
+            except SimCrashError:
+                pass
+            assert world.ledger.view(lease_id).nodes == ()
+            assert len(world.cloud.live()) == 1
+            view = await let_go(world, lease_id)
+            assert [node.state for node in view.nodes] == [NodeState.GONE]
+            assert world.cloud.live() == []
+
+    run_simulated(play())
+
+
+def test_b04_when_the_wait_is_over_and_the_step_tried_again_then_the_running_job_is_attached_to():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world)
+        await through(world, lease_id, TO_RUN[:5])
+        for _ in range(3):
+            assert isinstance(await converge(world.fleet(), lease_id, Phase.RUN, holder="x", budget_s=15), Waiting)
+        assert isinstance(await until(world, lease_id, Phase.RUN), Reached)
+        assert len(world.ledger.view(lease_id).jobs) == 1
+        assert len(world.nodes.started) == 2
+
+    run_simulated(play())
+
+
+def test_b04_when_killed_between_job_row_and_start_then_the_same_attempt_is_started_once():
+    async def play():
+        for label in ("write:job-opened:after", "start-job:after", "write:job-running:before"):
+            world = fair_world()
+            lease_id = admitted(world)
+            await through(world, lease_id, TO_RUN[:5])
+            try:
+                await converge(world.fleet(world.process(crash_at=label)), lease_id, Phase.RUN, holder="x", budget_s=15)
+                raise AssertionError("it was to crash")
+            except SimCrashError:
+                pass
+            assert isinstance(await until(world, lease_id, Phase.RUN), Reached)
+            assert {job for job, _node in world.nodes.started} == {f"{lease_id}-job-1"}
+            assert len(world.nodes.started) == 2
+
+    run_simulated(play())
+
+
+def test_b06_when_a_young_node_is_not_listed_yet_then_it_is_kept():
+    async def play():
+        world = fair_world()
+        world.cloud.list_lag_s = 45.0
+        lease_id = admitted(world)
+        assert isinstance(await through(world, lease_id), Reached)
+        assert len(world.cloud.machines) == 2
+        assert all(node.ending_reason.startswith("release") for node in world.ledger.view(lease_id).nodes)
+
+    run_simulated(play())
+
+
+def test_b07_when_fifty_launch_side_by_side_in_bad_weather_then_cloud_and_ledger_agree():
+    async def play():
+        world = fair_world()
+        for number in range(1, 400):
+            if world.rng.random() < 0.3:
+                world.nodes.bad_setups[f"i-{number:08x}"] = 9
+        world.cloud.chaos = lambda call, _s: (
+            Fault(error=CloudThrottledError("slow down", retry_after_s=2.0)) if world.rng.random() < 0.3 else None
+        )
+        leases = [admitted(world, number, nodes=1) for number in range(50)]
+        outcomes = await asyncio.gather(*(through(world, lease_id) for lease_id in leases))
+        done = sum(1 for outcome in outcomes if isinstance(outcome, Reached))
+        assert done >= 45  # four bad nodes in a row end a lease, with words
+        for lease_id, outcome in zip(leases, outcomes, strict=True):
+            if isinstance(outcome, Failed):
+                assert "replacements used up" in outcome.reason
+                await let_go(world, lease_id)
+        owned = {node.provider_id for lease_id in leases for node in world.ledger.view(lease_id).nodes}
+        assert owned == set(world.cloud.machines)
+        assert len(owned) == sum(len(world.ledger.view(lease_id).nodes) for lease_id in leases)
+        assert world.cloud.live() == []
+
+    run_simulated(play())
+
+
+def test_b10_when_a_former_node_of_the_slot_is_still_dying_then_the_new_one_waits_and_has_its_own_identity():
+    async def play():
+        world = fair_world()
+        world.cloud.ending_s = 120.0
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:3])
+        first = only_live(world)
+        world.cloud.reclaim(first.provider_id)
+        assert isinstance(await through(world, lease_id), Reached)
+        second = next(m for m in world.cloud.machines.values() if m is not first)
+        assert second.name != first.name
+        assert second.token != first.token
+        assert second.made_at >= first.gone_at
+        assert [call.subject for call in calls(world, "terminate")] == [second.provider_id]
+
+    run_simulated(play())
+
+
+def test_b11_when_terminate_is_refused_for_an_hour_then_the_node_is_never_called_gone_and_tried_without_end():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN)
+        world.cloud.refuses_end_until = world.now().replace(hour=1)
+        assert isinstance(await until(world, lease_id, Phase.RELEASE, for_s=3000), Waiting)
+        view = world.ledger.view(lease_id)
+        assert view.lease.state is LeaseState.DRAINING
+        assert view.nodes[0].state is NodeState.TERMINATING
+        assert view.nodes[0].ended_at is None
+        assert events(world, lease_id, "node.end_refused")
+        view = await let_go(world, lease_id)
+        assert view.lease.state is LeaseState.RELEASED
+        assert view.nodes[0].ended_at == world.cloud.machines[view.nodes[0].provider_id].gone_at
+
+    run_simulated(play())
+
+
+def test_b11_when_terminate_answers_500_then_nothing_is_gone_either():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:3])
+        world.cloud.order_fault("terminate", *[Fault(error=CloudUnavailableError("500")) for _ in range(5)])
+        view = await let_go(world, lease_id)
+        assert view.lease.state is LeaseState.RELEASED
+        assert len(calls(world, "terminate")) >= 6
+
+    run_simulated(play())
+
+
+def test_b12_when_the_run_is_cancelled_while_the_create_is_under_way_then_the_node_is_ended():
+    async def play():
+        world = fair_world(lags=30.0)
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:2])
+        zombie = asyncio.ensure_future(converge(world.fleet(), lease_id, Phase.LAUNCH, holder="zombie", budget_s=300))
+        while not world.ledger.view(lease_id).intents:
+            await asyncio.sleep(0.5)
+        begin_release(world.fleet(), lease_id, who="airflow", reason="marked failed")
+        view = await let_go(world, lease_id)
+        await asyncio.gather(zombie, return_exceptions=True)
+        assert view.lease.state is LeaseState.RELEASED
+        assert world.nodes.started == []
+        assert world.cloud.live() == []
+
+    run_simulated(play())
+
+
+def test_b14_when_orphans_are_swept_then_only_our_own_untracked_machine_goes_and_only_after_grace():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:3])
+        tracked = only_live(world)
+        orphan = world.cloud.put_machine({DEPLOYMENT: OURS, "Name": "hostler-x"})
+        others = [
+            world.cloud.put_machine({DEPLOYMENT: "another"}),
+            world.cloud.put_machine({"Name": "hostler-look-alike"}, name="hostler-look-alike"),
+            world.cloud.put_machine({DEPLOYMENT: OURS.upper()}),
+            world.cloud.put_machine({DEPLOYMENT: OURS, "karpenter.sh/nodepool": "x"}),
+        ]
+        confirm_epoch(world.fleet(), who="person")
+        first = await reconcile(world.fleet(), who="reap", dry_run=False)
+        assert orphan.order_at is None
+        assert "first time" in next(f.reason for f in first.findings if f.subject == orphan.provider_id)
+        assert {f.subject for f in first.findings if f.kind == "foreign"} == {m.provider_id for m in others}
+        await asyncio.sleep(601)
+        dry = await reconcile(world.fleet(), who="reap", dry_run=True)
+        assert orphan.order_at is None
+        assert dry.report_only == "dry run"
+        await asyncio.gather(*(reconcile(world.fleet(), who=f"reap-{n}", dry_run=False) for n in range(2)))
+        assert orphan.order_at is not None
+        assert tracked.order_at is None
+        assert [m.order_at for m in others] == [None] * 4
+        assert events(world, None, "reap.ending")
+
+    run_simulated(play())
+
+
+def test_b14_when_the_ledger_is_new_and_knows_no_machine_it_sees_then_it_only_reports_until_confirmed():
+    async def play():
+        world = fair_world()
+        orphan = world.cloud.put_machine({DEPLOYMENT: OURS}, age_s=9000)
+        for _ in range(3):
+            report = await reconcile(world.fleet(), who="reap", dry_run=False)
+            await asyncio.sleep(700)
+        assert "a person must confirm" in report.report_only
+        assert orphan.order_at is None
+        confirm_epoch(world.fleet(), who="person")
+        for _ in range(2):
+            await reconcile(world.fleet(), who="reap", dry_run=False)
+            await asyncio.sleep(700)
+        assert orphan.order_at is not None
+
+    run_simulated(play())
+
+
+def test_b14_when_many_orphans_are_there_then_the_blast_radius_holds_a_tick():
+    async def play():
+        world = fair_world(settings_changes={"destroyed_per_tick": 2})
+        orphans = [world.cloud.put_machine({DEPLOYMENT: OURS}, age_s=9000) for _ in range(5)]
+        confirm_epoch(world.fleet(), who="person")
+        ended = []
+        for _ in range(4):
+            await reconcile(world.fleet(), who="reap", dry_run=False)
+            ended.append(sum(1 for m in orphans if m.order_at is not None))
+            await asyncio.sleep(300)
+        assert ended == [0, 2, 4, 5]
+
+    run_simulated(play())
+
+
+def test_b15_when_a_refused_create_comes_up_anyway_then_it_is_adopted_or_ended_and_never_left():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        refusal = Fault(error=CloudConfigError("Failed"), when="late", late_s=30)
+        world.cloud.order_fault("launch", refusal)
+        assert isinstance(await through(world, lease_id, TO_RUN), Failed)
+        await asyncio.sleep(40)
+        view = await let_go(world, lease_id)
+        assert [node.state for node in view.nodes] == [NodeState.GONE]
+        assert world.cloud.live() == []
+
+    run_simulated(play())
+
+
+def test_b15_when_it_comes_up_after_another_node_has_the_slot_then_the_late_one_is_given_back():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        world.cloud.order_fault("launch", Fault(error=AlreadyExistsError("odd"), when="late", late_s=200))
+        assert isinstance(await through(world, lease_id), Reached)
+        view = world.ledger.view(lease_id)
+        assert {node.state for node in view.nodes} == {NodeState.GONE}
+        await asyncio.sleep(900)
+        for _ in range(4):
+            await reconcile(world.fleet(), who="reap", dry_run=False)
+            await asyncio.sleep(700)
+        assert world.cloud.live() == []
+
+    run_simulated(play())
+
+
+def test_b17_when_one_of_four_is_taken_then_the_gang_is_broken_off_refilled_and_resumed():
+    async def play():
+        world = fair_world(nodes_asked=4)
+        lease_id = admitted(world)
+        await through(world, lease_id, TO_RUN[:5])
+        task = asyncio.ensure_future(until(world, lease_id, Phase.RUN))
+        await asyncio.sleep(55)
+        victim = world.ledger.view(lease_id).nodes[2].provider_id
+        world.cloud.reclaim(victim)
+        assert isinstance(await task, Reached)
+        view = world.ledger.view(lease_id)
+        assert [job.state for job in view.jobs] == [JobState.STOPPED, JobState.SUCCEEDED]
+        assert view.jobs[1].resumed_from_step >= 40
+        assert view.jobs[0].attempt_token != view.jobs[1].attempt_token
+        assert len(world.cloud.machines) == 5
+        assert {order.restore_step for order in world.nodes.orders if order.job_id.endswith("job-2")} == {
+            view.jobs[1].resumed_from_step
+        }
+
+    run_simulated(play())
+
+
+def test_b18_when_a_setup_fails_because_the_node_is_taken_then_it_is_no_failed_setup():
+    async def play():
+        world = fair_world(settings_changes={"setup_attempts": 1})
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:3])
+        machine = only_live(world)
+        real = world.nodes.poll_setup
+
+        async def poll_setup(node, job_id):
+            if node.provider_id != machine.provider_id:
+                return await real(node, job_id)
+            world.cloud.reclaim(machine.provider_id)
+            return JobStatus(job_id=job_id, state=JobState.FAILED, exit_code=143, error="terminated")
+
+        world.nodes = Replaced(world.nodes, poll_setup=poll_setup)
+        assert isinstance(await through(world, lease_id), Reached)
+        assert events(world, lease_id, "node.setup_failed") == []
+        first = world.ledger.view(lease_id).nodes[0]
+        assert "Spot" in first.ending_reason
+        assert not first.is_cordoned
+
+    run_simulated(play())
+
+
+def test_b18_when_a_setup_fails_on_a_node_that_is_there_then_it_is_tried_again_and_then_replaced():
+    async def play():
+        world = fair_world()
+        world.nodes.bad_setups["i-00000001"] = 9
+        lease_id = admitted(world, nodes=1)
+        assert isinstance(await through(world, lease_id), Reached)
+        first, second = world.ledger.view(lease_id).nodes
+        assert first.setup_attempt == 2
+        assert first.is_cordoned
+        assert "driver did not build" in first.ending_reason
+        assert second.setup_attempt == 1
+
+    run_simulated(play())
+
+
+def test_b41_when_a_probe_ends_after_the_node_began_to_go_then_no_health_is_written():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:4])
+        real = world.nodes.probe
+
+        async def slow_probe(node):
+            document = await real(node)
+            await asyncio.sleep(30)
+            return {**document, "verdict": "failed"}
+
+        world.nodes = Replaced(world.nodes, probe=slow_probe)
+        task = asyncio.ensure_future(converge(world.fleet(), lease_id, Phase.VALIDATE, holder="probe", budget_s=60))
+        await asyncio.sleep(5)
+        begin_release(world.fleet(), lease_id, who="person", reason="idle timeout")
+        view = await let_go(world, lease_id)
+        await asyncio.gather(task, return_exceptions=True)
+        node = world.ledger.view(lease_id).nodes[0]
+        assert node.health is Verdict.UNKNOWN
+        assert "idle timeout" in node.ending_reason
+        assert view.lease.state is LeaseState.RELEASED
+
+    run_simulated(play())
+
+
+class Replaced:
+    """The simulated nodes, with some calls replaced."""
+
+    def __init__(self, nodes, **calls):
+        self._nodes = nodes
+        self.__dict__.update(calls)
+
+    def __getattr__(self, name):
+        return getattr(self._nodes, name)
+
+
+def test_b42_when_a_node_is_switched_off_in_the_console_then_it_is_skipped_ended_and_replaced():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:5])
+        machine = only_live(world)
+        world.cloud.switch_off(machine.provider_id)
+        assert isinstance(await through(world, lease_id), Reached)
+        assert machine.provider_id not in {node for _job, node in world.nodes.started}
+        assert "switched off" in world.ledger.view(lease_id).nodes[0].ending_reason
+        assert [e.what for e in events(world, lease_id, "node.stopped")] == ["node.stopped"]
+
+    run_simulated(play())
+
+
+def test_b45_when_nothing_can_be_launched_then_the_step_fails_and_is_never_reached():
+    async def play():
+        world = fair_world()
+        for kind in CapacityType:
+            world.cloud.quotas["fake-north", kind] = 0
+        lease_id = admitted(world, nodes=1)
+        outcome = await through(world, lease_id, TO_RUN)
+        assert isinstance(outcome, Failed)
+        assert outcome.phase is Phase.LAUNCH
+        assert "VcpuLimitExceeded" in outcome.reason
+        assert "vCPU" in outcome.reason
+        assert (await until(world, lease_id, Phase.RUN)).reason == outcome.reason
+
+    run_simulated(play())
+
+
+def test_b47_when_the_read_after_the_insert_is_throttled_and_the_insert_said_to_exist_then_the_node_is_adopted():
+    async def play():
+        for error in (AlreadyExistsError("409"), AnswerLostError("cut")):
+            world = fair_world()
+            lease_id = admitted(world, nodes=1)
+            world.cloud.order_fault("launch", Fault(error=error, when="after"))
+            world.cloud.order_fault("list", *[Fault(error=CloudThrottledError("403 quota", retry_after_s=5)) for _ in range(4)])
+            assert isinstance(await through(world, lease_id, TO_END), Reached)
+            assert len(world.cloud.machines) == 1
+            assert len(calls(world, "launch")) == 1
+            assert events(world, lease_id, "intent.adopted")
+
+    run_simulated(play())
+
+
+def test_b47_when_the_insert_itself_is_throttled_then_the_same_call_is_made_again():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        world.cloud.order_fault("launch", *[Fault(error=CloudThrottledError("slow", retry_after_s=3)) for _ in range(3)])
+        assert isinstance(await through(world, lease_id, TO_END), Reached)
+        assert len({call.subject for call in calls(world, "launch")}) == 1
+        assert len(calls(world, "launch")) == 4
+
+    run_simulated(play())
