@@ -1,10 +1,5 @@
 import pytest
-from hypothesis import settings
 from tests.recipes.agent.bench import AgentBench
-
-# A busy machine is slow, not wrong: no limit on the time of one example.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 
 @pytest.fixture
