@@ -5,13 +5,6 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-
-from hostler.ledger.port import Caps
-from hostler.lifecycle.converge import converge
-from hostler.lifecycle.limits import limit_reached, seconds_left
-from hostler.lifecycle.reap import reconcile
-from hostler.metrics.cost import accrued_usd
-from hostler.model.enums import CapacityType, FleetMode, LeaseState
 from tests.sim.stage import (
     TO_RUN,
     Failed,
@@ -26,6 +19,14 @@ from tests.sim.stage import (
     through,
     until,
 )
+
+from hostler.ledger.port import Caps
+from hostler.lifecycle.converge import converge
+from hostler.lifecycle.limits import limit_reached, seconds_left
+from hostler.lifecycle.reap import reconcile
+from hostler.metrics.cost import accrued_usd
+from hostler.model.enums import CapacityType, FleetMode, LeaseState
+
 
 def endless(**changes):
     world = fair_world(**changes)

@@ -3,13 +3,6 @@
 import asyncio
 
 import pytest
-
-from hostler.cloud.errors import AnswerLostError, InsufficientCapacityError
-from hostler.drivers.fake.cloud import Fault
-from hostler.ledger.errors import FenceLostError
-from hostler.lifecycle.converge import converge
-from hostler.lifecycle.release import begin_release
-from hostler.model.enums import CapacityType, IntentState, LeaseState
 from tests.sim.stage import (
     TO_END,
     TO_RUN,
@@ -28,6 +21,13 @@ from tests.sim.stage import (
     until,
 )
 from tests.sim.world import SimCrashError
+
+from hostler.cloud.errors import AnswerLostError, InsufficientCapacityError
+from hostler.drivers.fake.cloud import Fault
+from hostler.ledger.errors import FenceLostError
+from hostler.lifecycle.converge import converge
+from hostler.lifecycle.release import begin_release
+from hostler.model.enums import CapacityType, IntentState, LeaseState
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 
+from tests.sim.invariants import ALWAYS, AT_END
+from tests.sim.loop import run_simulated
+from tests.sim.world import SimCrashError, make_world, run_ref
+
 from hostler.cloud.errors import (
     AnswerLostError,
     CloudThrottledError,
@@ -23,9 +27,6 @@ from hostler.lifecycle.release import begin_release
 from hostler.lifecycle.watch import watch
 from hostler.model.enums import CapacityType, LeaseState, Phase
 from hostler.model.lease import lease_id_for
-from tests.sim.invariants import ALWAYS, AT_END
-from tests.sim.loop import run_simulated
-from tests.sim.world import SimCrashError, make_world, run_ref
 
 UP = (Phase.PLAN, Phase.ACQUIRE, Phase.LAUNCH, Phase.SETUP, Phase.VALIDATE, Phase.RUN)
 DOWN = (Phase.BACKUP, Phase.RELEASE)

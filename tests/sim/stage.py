@@ -2,13 +2,14 @@
 
 import asyncio
 
+from tests.sim.invariants import ALWAYS
+from tests.sim.loop import run_simulated
+from tests.sim.world import make_world, run_ref
+
 from hostler.lifecycle.admit import admit
 from hostler.lifecycle.converge import converge
 from hostler.lifecycle.outcome import Failed, Reached, Waiting
 from hostler.model.enums import Phase
-from tests.sim.invariants import ALWAYS
-from tests.sim.loop import run_simulated
-from tests.sim.world import make_world, run_ref
 
 TO_RUN = (Phase.PLAN, Phase.ACQUIRE, Phase.LAUNCH, Phase.SETUP, Phase.VALIDATE, Phase.RUN)
 TO_END = (*TO_RUN, Phase.BACKUP, Phase.RELEASE, Phase.RECEIPT)

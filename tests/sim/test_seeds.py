@@ -1,7 +1,6 @@
 """The seeds of the test run. ``python -m tests.sim.soak`` plays any number."""
 
 import pytest
-
 from tests.sim.scenario import play_seed
 from tests.sim.soak import replay_command
 

@@ -5,6 +5,8 @@ import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from tests.sim.nodes import SimNodes
+
 from hostler.drivers.fake.cloud import FakeCloud
 from hostler.drivers.fake.driver import FakeDriver
 from hostler.ledger.port import Caps
@@ -17,7 +19,6 @@ from hostler.model.offering import PlacementPlan
 from hostler.model.request import RunRef
 from hostler.reach.port import JobOrder
 from hostler.stores.memory import MemoryLedger
-from tests.sim.nodes import SimNodes
 
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
 DEPLOYMENT = "sim"
@@ -117,7 +118,11 @@ class Process:
         latency_s = world.latency()
         # A suspended process wakes up with an old view just before it writes. Before a cloud's call it would be one that
         # outlives the driver's call budget, which no controller can tell from one that never comes.
-        if self.stall_chance and self.label in {"write:intent:before", "write:node-launched:before"} and world.rng.random() < self.stall_chance:
+        if (
+            self.stall_chance
+            and self.label in {"write:intent:before", "write:node-launched:before"}
+            and world.rng.random() < self.stall_chance
+        ):
             latency_s += world.rng.choice([world.rng.uniform(1, 10), world.rng.uniform(5, 60)])
             world.log(f"{self.name} is suspended before {self.label}")
         self.label = ""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
 from hostler.ledger.port import StockOut
@@ -11,7 +12,7 @@ from hostler.model.lease import Backup, Job, Lease, Node
 from hostler.model.offering import Offering, PlacementPlan
 from hostler.model.request import NodeRequest
 from hostler.reach.port import JobOrder, ShippedObject
-from hostler.vault.port import ObjectStore
+from hostler.vault.port import KeyProvider, ObjectStore
 
 Problems = Sequence[tuple[str, str]]
 """(field, message) pairs; empty when all is well."""
@@ -42,39 +43,40 @@ class Seal(Protocol):
 def _make_plan(
     request: NodeRequest, offerings: Sequence[Offering], stock_outs: Sequence[StockOut], now: datetime
 ) -> PlacementPlan:
-    from hostler.planning.plan import make_plan  # noqa: PLC0415 - bound late, see the module's first line
+    from hostler.planning.plan import make_plan
 
     return make_plan(request, offerings, stock_outs, now)
 
 
 def _judge(document: Mapping[str, Any], *, accelerator: str, accelerator_count: int) -> HealthReport:
-    from hostler.health.first import judge  # noqa: PLC0415 - as above
+    from hostler.health.first import judge
 
     return judge(document, accelerator=accelerator, accelerator_count=accelerator_count)
 
 
 def _check_workload(request: NodeRequest) -> Problems:
-    from hostler.recipes.workloads import check  # noqa: PLC0415 - as above
+    from hostler.recipes.workloads import check
 
     return check(request)
 
 
 def _orders_for(lease: Lease, job: Job, nodes: Sequence[Node]) -> Sequence[JobOrder]:
-    from hostler.recipes.workloads import orders_for  # noqa: PLC0415 - as above
+    from hostler.recipes.workloads import orders_for
 
     return orders_for(lease, job, tuple(nodes))
 
 
 def _setup_options(lease: Lease) -> Mapping[str, str]:
-    from hostler.recipes.workloads import setup_options  # noqa: PLC0415 - as above
+    from hostler.recipes.workloads import setup_options
 
     return setup_options(lease)
 
 
-def _seal(store: ObjectStore, lease: Lease, objects: Sequence[ShippedObject], sealed_at: datetime) -> Backup:
-    from hostler.recipes.backup import seal  # noqa: PLC0415 - as above
+def seal_under(keys: KeyProvider) -> Seal:
+    """Returns the real sealing, with the key service that unwraps the lease's data key."""
+    from hostler.recipes.backup import seal
 
-    return seal(store, lease, objects, sealed_at)
+    return partial(seal, keys=keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,7 @@ class Seams:
 
     Attributes:
         judge: called with ``accelerator`` and ``accelerator_count``. orders_for: orders in rank order.
+        seal: None takes the real one under the fleet's keys.
     """
 
     make_plan: MakePlan = _make_plan
@@ -90,4 +93,4 @@ class Seams:
     check_workload: Callable[[NodeRequest], Problems] = _check_workload
     orders_for: Callable[[Lease, Job, Sequence[Node]], Sequence[JobOrder]] = _orders_for
     setup_options: Callable[[Lease], Mapping[str, str]] = _setup_options
-    seal: Seal = _seal
+    seal: Seal | None = None
