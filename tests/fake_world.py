@@ -141,13 +141,13 @@ def make_world() -> World:
         store=None,  # the seal below writes nothing
         user_data=lambda intent: f"#cloud-config {intent.intent_id}",
         sleep=clock.sleep,
-        secret=lambda name: f"value-of-{name}",
+        secret={"known": "value-of-known"}.__getitem__,
         seams=Seams(judge=lambda _document, **_what: HealthReport(verdict=nodes.verdict), seal=_seal),
     )
     return World(clock=clock, cloud=cloud, nodes=nodes, ledger=ledger, fleet=fleet)
 
 
-def _seal(store, lease, objects, sealed_at) -> Backup:
+def _seal(store, lease, objects, sealed_at, **_keys) -> Backup:
     return Backup(
         backup_id=f"{lease.lease_id}-backup",
         lease_id=lease.lease_id,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +30,12 @@ def shared_server() -> Iterator[EmbeddedPostgres]:
         with locked(base / "lock"):
             _set_users(folder, _users(folder) - {os.getpid()})
             if not _users(folder):
-                server.remove()
+                _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    EmbeddedPostgres(folder).remove()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _users(folder: Path) -> set[int]:
@@ -48,7 +54,7 @@ def _sweep(base: Path, but: Path) -> None:
     """Ends the servers of sessions that were killed."""
     for folder in base.iterdir():
         if folder.is_dir() and folder != but and not _users(folder):
-            EmbeddedPostgres(folder).remove()
+            _remove(folder)
 
 
 def _is_alive(pid: int) -> bool:

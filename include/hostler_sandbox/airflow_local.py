@@ -88,7 +88,7 @@ class LocalAirflow:
         )
         self._kept = Kept(spec, self._home)
 
-    def wait_healthy(self, timeout_s: float = 180.0) -> None:
+    def wait_healthy(self, timeout_s: float = 600.0) -> None:
         """Returns when the API answers, all heartbeats are fresh and our own processes are the ones alive.
 
         Raises:
@@ -185,14 +185,14 @@ class LocalAirflow:
                 "executor": "LocalExecutor",
                 "parallelism": str(place.parallelism),
                 "load_examples": "False",
-                "fernet_key": self._kept_secret("fernet.key"),
+                "fernet_key": self._kept_secret("fernet.key", 32),
                 "execution_api_server_url": f"{self.url}/execution/",
                 "simple_auth_manager_users": ",".join(f"{name}:{role}" for name, role in place.users.items()),
                 "simple_auth_manager_passwords_file": str(self._home / "passwords.json"),
             },
             "database": {"sql_alchemy_conn": database, "sql_alchemy_conn_async": database},
             "api": {"base_url": self.url, "expose_config": "False"},
-            "api_auth": {"jwt_secret": self._kept_secret("jwt.key")},
+            "api_auth": {"jwt_secret": self._kept_secret("jwt.key", 64)},
             "scheduler": {"scheduler_idle_sleep_time": "0.1", "scheduler_heartbeat_sec": "2"},
             "logging": {"base_log_folder": str(self._home / "logs")},
             "dag_processor": {"refresh_interval": "15", "parsing_processes": "1"},
@@ -204,12 +204,12 @@ class LocalAirflow:
         path = os.pathsep.join([*(str(folder.resolve()) for folder in place.python_path), *_inherited_python_path()])
         return {**env, "AIRFLOW_HOME": str(self._home), "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **place.env}
 
-    def _kept_secret(self, name: str) -> str:
-        """Returns a key of 32 bytes, url-safe base64, made once and kept in the folder."""
+    def _kept_secret(self, name: str, length: int) -> str:
+        """Returns a key of ``length`` bytes, url-safe base64, made once and kept in the folder."""
         path = self._home / name
         if not path.exists():
             path.touch(mode=0o600)
-            path.write_text(urlsafe_b64encode(secrets.token_bytes(32)).decode())
+            path.write_text(urlsafe_b64encode(secrets.token_bytes(length)).decode())
         return path.read_text()
 
 

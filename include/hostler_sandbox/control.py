@@ -1,187 +1,238 @@
-"""The control API: stock, quotas, prices, faults, notices, journal. Tests and people call it; the product never does.
+"""The control API: stock, quotas, prices, faults, notices, the clock; and what is to be seen. The product never calls it.
 
-JSON in, JSON out; a wrong order is a 400 that names the field and what is allowed.
+``POST /_sandbox/<name>`` takes a JSON object, ``GET`` gives one. What cannot be done is a 400 that names the field and what is
+allowed, or a 404 for a machine that does not exist.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from hostler_sandbox.state.cloud import Cloud
-from hostler_sandbox.state.errors import RefusedError
-from hostler_sandbox.state.faults import FaultError
-from hostler_sandbox.state.machines import Machine
-from hostler_sandbox.state.types import DEFAULT_VCPU_QUOTA, TYPES
+from hostler_sandbox.control_fields import Fields
+from hostler_sandbox.control_views import Views
+from hostler_sandbox.interruptions import Interruptions
+from hostler_sandbox.node_faults import inject
+from hostler_sandbox.state.errors import UnknownMachineError, WrongStateError
+from hostler_sandbox.state.estate import Delays, Estate
+from hostler_sandbox.state.faults import KINDS, Faults, read_fault
+from hostler_sandbox.state.machines import Cause, Machine
+from hostler_sandbox.state.pools import ANY, StockRule
+from hostler_sandbox.state.quotas import bucket_of
 
-CAPACITY_TYPES: Final = ("on-demand", "spot", "reserved")
-Document = dict[str, Any]
+_PREFIX: Final = "/_sandbox/"
+_NOTICE_S: Final = 120.0
+_CAPACITY_TYPES: Final = ("on-demand", "spot", ANY)
+Reply = Mapping[str, Any]
 
 
-class OrderError(ValueError):
-    """The order is wrong; the text names the field and what is allowed."""
+class NoSuchThingError(Exception):
+    """What a call names does not exist."""
 
 
 class Control:
-    """The WSGI app."""
+    """The WSGI app. Thread-safe.
 
-    def __init__(self, cloud: Cloud) -> None:
-        self._cloud = cloud
-        self._posts: dict[str, Callable[[Document], Any]] = {
-            "/_sandbox/stock": self.set_stock,
-            "/_sandbox/quota": self.set_quota,
-            "/_sandbox/price": self.set_price,
-            "/_sandbox/fault": self.order_fault,
-            "/_sandbox/clear-faults": self.clear_faults,
-            "/_sandbox/interrupt": self.interrupt,
-            "/_sandbox/reclaim": self.reclaim,
-            "/_sandbox/node-fault": self.node_fault,
-            "/_sandbox/power-off": self.power_off,
+    Args:
+        on_reset: forgets what fronts keep beside the estate. add_event: (instance id, code, not before, description) -> event id.
+    """
+
+    def __init__(
+        self,
+        *,
+        estate: Estate,
+        faults: Faults,
+        views: Views,
+        region_of: Callable[[str], str],
+        on_reset: Callable[[], None],
+        add_event: Callable[..., str],
+    ) -> None:
+        self._estate = estate
+        self._faults = faults
+        self._views = views
+        self._region_of = region_of
+        self._on_reset = on_reset
+        self._add_event = add_event
+        self._first_delays = estate.delays
+        self._interruptions = Interruptions(estate)
+        self._posts: dict[str, Callable[[Fields], Reply]] = {
+            "stock": self._stock,
+            "quota": self._quota,
+            "price": self._price,
+            "fault": self._fault,
+            "clear-faults": self._clear_faults,
+            "interrupt": self._interrupt,
+            "reclaim": self._reclaim,
+            "power-off": self._power_off,
+            "node-fault": self._node_fault,
+            "event": self._event,
+            "clock": self._clock,
+            "delays": self._delays,
+            "reset": self._reset,
         }
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answers one request."""
-        status, answer = self._answer(environ)
-        body = json.dumps(answer, default=str).encode()
-        start_response(f"{status} simulated", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        method, path = str(environ["REQUEST_METHOD"]), str(environ["PATH_INFO"])
+        text = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) if method == "POST" else b""
+        self._estate.timers.run_due()
+        try:
+            status, reply = "200 OK", self._reply(method, path, str(environ.get("QUERY_STRING", "")), text)
+        except NoSuchThingError as error:
+            status, reply = "404 Not Found", {"error": str(error)}
+        except UnknownMachineError as error:
+            status, reply = "404 Not Found", {"error": f"machine_id: {error}: no such machine"}
+        except WrongStateError as error:
+            status, reply = "409 Conflict", {"error": f"{error}: ending, or marked already"}
+        except ValueError as error:
+            status, reply = "400 Bad Request", {"error": str(error)}
+        if method == "POST":
+            self._estate.journal.add(
+                "control", path=path, status=int(status[:3]), user_agent=str(environ.get("HTTP_USER_AGENT", "")),
+                body=text.decode("utf-8", "replace")[:2000],
+            )  # fmt: skip
+        body = json.dumps(reply).encode()
+        start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
 
-    def _answer(self, environ: dict[str, Any]) -> tuple[int, Any]:
-        path, query = environ["PATH_INFO"], parse_qs(environ.get("QUERY_STRING", ""))
-        if environ["REQUEST_METHOD"] == "GET":
-            return self._look(path, query)
-        if path not in self._posts:
-            return 404, {"error": f"no such order; there are {', '.join(sorted(self._posts))}"}
-        try:
-            document = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
-            if not isinstance(document, dict):
-                raise OrderError("the body is one JSON object")
-            answer = self._posts[path](document)
-        except (OrderError, FaultError, RefusedError, json.JSONDecodeError) as error:
-            return 400, {"error": str(error)}
-        self._cloud.journal.write("control", order=path, document=document)
-        return 200, answer if answer is not None else {"done": True}
+    def _reply(self, method: str, path: str, query: str, text: bytes) -> Reply:
+        name = path.removeprefix(_PREFIX)
+        if not path.startswith(_PREFIX) or (name not in self._posts and name not in self._views.names):
+            raise NoSuchThingError(
+                f"{path}: allowed: {', '.join(_PREFIX + one for one in sorted({*self._posts, *self._views.names}))}"
+            )
+        if method == "GET":
+            if name not in self._views.names:
+                raise ValueError(f"{path}: takes POST")
+            return self._views.show(name, {key: values[-1] for key, values in parse_qs(query).items()})
+        if name not in self._posts:
+            raise ValueError(f"{path}: takes GET")
+        fields = Fields.read(text)
+        reply = self._posts[name](fields)
+        return {"simulated": True, **reply}
 
-    def _look(self, path: str, query: dict[str, list[str]]) -> tuple[int, Any]:
-        if path == "/_sandbox/journal":
-            after, kind = int(query.get("after", ["0"])[0]), query.get("kind", [""])[0] or None
-            return 200, {"simulated": True, "entries": self._cloud.journal.after(after, kind)}
-        if path == "/_sandbox/machines":
-            return 200, {"simulated": True, "machines": [self._shown(machine) for machine in self._cloud.all()]}
-        if path in ("/_sandbox/figures", "/_sandbox/cost"):
-            return 200, self._cloud.figures()
-        return 404, {"error": "look at /_sandbox/journal, /_sandbox/machines or /_sandbox/figures"}
-
-    def set_stock(self, document: Document) -> None:
-        """Sets a pool: zone, instance_type, capacity_type, count (null: unlimited)."""
-        key = self._pool(document)
-        count = document.get("count")
-        if count is None:
-            self._cloud.stock.pools.pop(key, None)
-        elif isinstance(count, int) and count >= 0:
-            self._cloud.stock.pools[key] = count
-        else:
-            raise OrderError("count: a whole number of 0 or more, or null for unlimited")
-
-    def set_quota(self, document: Document) -> None:
-        """Sets a vCPU limit: region, family, spot (true or false), vcpus."""
-        family, vcpus = document.get("family"), document.get("vcpus")
-        if family not in DEFAULT_VCPU_QUOTA:
-            raise OrderError(f"family: allowed are {', '.join(DEFAULT_VCPU_QUOTA)}")
-        if not isinstance(vcpus, int) or vcpus < 0:
-            raise OrderError("vcpus: a whole number of 0 or more")
-        self._cloud.stock.quotas[str(document.get("region")), family, bool(document.get("spot"))] = vcpus
-
-    def set_price(self, document: Document) -> None:
-        """Sets a price: zone, instance_type, capacity_type, usd_per_hour."""
-        key = self._pool(document)
-        try:
-            price = Decimal(str(document.get("usd_per_hour")))
-        except InvalidOperation as error:
-            raise OrderError("usd_per_hour: a number above 0") from error
-        if not price.is_finite() or price <= 0:
-            raise OrderError("usd_per_hour: a number above 0")
-        self._cloud.stock.prices[key] = price
-
-    def order_fault(self, document: Document) -> None:
-        """Orders a fault of the wire; see ``state.faults``."""
-        self._cloud.faults.order(document)
-
-    def clear_faults(self, document: Document) -> None:
-        """Takes all ordered faults back."""
-        del document
-        self._cloud.faults.clear()
-
-    def interrupt(self, document: Document) -> None:
-        """Gives a spot notice: machine_id, and notice_s (null: two minutes)."""
-        notice_s = document.get("notice_s")
-        if notice_s is not None and not isinstance(notice_s, (int, float)):
-            raise OrderError("notice_s: seconds, or null for two minutes")
-        self._cloud.interrupt(self._machine(document), notice_s)
-
-    def reclaim(self, document: Document) -> None:
-        """Takes a machine at once, without a notice: machine_id."""
-        self._cloud.reclaim(self._machine(document))
-
-    def node_fault(self, document: Document) -> None:
-        """Injects a fault into a node: machine_id, kind (freeze, thaw, cut, mend, disk_full, gpu), and for gpu the fault."""
-        machine, nodes = self._machine(document), self._cloud.nodes
-        fault = {key: value for key, value in document.items() if key not in {"machine_id", "kind"}}
-        if "fault" in fault:
-            fault["kind"] = fault.pop("fault")
-        kinds: dict[str, Callable[[str], None]] = {
-            "freeze": nodes.freeze,
-            "thaw": nodes.thaw,
-            "cut": nodes.cut_network,
-            "mend": nodes.mend_network,
-            "disk_full": nodes.fill_disk,
-            "gpu": lambda node_id: nodes.gpu_fault(node_id, fault),
-        }
-        if document.get("kind") not in kinds:
-            raise OrderError(f"kind: allowed are {', '.join(kinds)}")
-        try:
-            self._cloud.on_node(machine, kinds[str(document["kind"])])
-        except ValueError as error:
-            raise OrderError(f"fault: {error}") from error
-
-    def power_off(self, document: Document) -> None:
-        """Shuts a guest down from within: machine_id."""
-        machine = self._machine(document)
-        self._cloud.nodes.kill(machine.machine_id)
-        self._cloud.power_off(machine.machine_id)
-
-    def _machine(self, document: Document) -> Machine:
-        named = document.get("machine_id")
-        for machine in self._cloud.all():
-            if machine.machine_id == named:
-                return machine
-        raise OrderError(f"machine_id: no machine {named!r}; GET /_sandbox/machines lists them")
-
-    def _pool(self, document: Document) -> tuple[str, str, str]:
-        zone, name, kind = document.get("zone"), document.get("instance_type"), document.get("capacity_type")
-        if not isinstance(zone, str) or not zone:
-            raise OrderError("zone: a zone such as us-east-1a")
-        if name not in TYPES:
-            raise OrderError(f"instance_type: allowed are {', '.join(sorted(TYPES))}")
-        if kind not in CAPACITY_TYPES:
-            raise OrderError(f"capacity_type: allowed are {', '.join(CAPACITY_TYPES)}")
-        return zone, str(name), str(kind)
-
-    def _shown(self, machine: Machine) -> Document:
-        now = self._cloud.clock()
+    def _stock(self, fields: Fields) -> Reply:
+        rule = StockRule(
+            zone=fields.text("zone", ANY),
+            instance_type=fields.text("instance_type", ANY),
+            capacity_type=fields.text("capacity_type", ANY, allowed=_CAPACITY_TYPES),
+            count=fields.count("count"),
+        )
+        fields.done()
+        self._estate.pools.set(rule)
         return {
-            "machine_id": machine.machine_id,
-            "state": machine.state(now),
-            "is_live": machine.is_live(),
-            "zone": machine.zone,
-            "instance_type": machine.instance_type,
-            "capacity_type": machine.capacity_type,
-            "address": machine.address,
-            "tags": machine.tags,
-            "token": machine.token,
-            "launched_at": machine.launched_at,
-            "ended_at": machine.ended_at,
-            "end_code": machine.end_code,
-            "cost_usd": str(machine.cost_usd(now)),
+            "zone": rule.zone,
+            "instance_type": rule.instance_type,
+            "capacity_type": rule.capacity_type,
+            "count": rule.count,
         }
+
+    def _quota(self, fields: Fields) -> Reply:
+        region, family = fields.text("region"), fields.text("family", "")
+        family = family or bucket_of(fields.text("instance_type"))
+        fields.text("instance_type", "")
+        capacity_type = fields.text("capacity_type", "on-demand", allowed=_CAPACITY_TYPES[:2])
+        vcpus = fields.count("vcpus")
+        fields.done()
+        self._estate.quotas.set(region, family, capacity_type, vcpus)
+        return {"region": region, "family": family, "capacity_type": capacity_type, "vcpus": vcpus}
+
+    def _price(self, fields: Fields) -> Reply:
+        instance_type, zone = fields.text("instance_type"), fields.text("zone", "")
+        capacity_type = fields.text("capacity_type", "spot" if zone else "on-demand", allowed=_CAPACITY_TYPES[:2])
+        text = str(fields.value("usd_per_hour"))
+        fields.done()
+        try:
+            price = Decimal(text)
+        except InvalidOperation:
+            raise ValueError(f"usd_per_hour: {text!r}: must be a number above 0") from None
+        if capacity_type == "spot" and not zone:
+            raise ValueError("zone: missing; a spot price is that of a zone")
+        if capacity_type == "on-demand":
+            self._estate.prices.set_on_demand(instance_type, price)
+            return {"instance_type": instance_type, "usd_per_hour": str(price)}
+        self._estate.prices.set_spot(zone, instance_type, price)
+        taken = self._interruptions.price_rose(zone, instance_type)
+        return {"instance_type": instance_type, "zone": zone, "usd_per_hour": str(price), "marked": taken}
+
+    def _fault(self, fields: Fields) -> Reply:
+        return {"id": self._faults.add(read_fault(fields.all())), "kinds": KINDS}
+
+    def _clear_faults(self, fields: Fields) -> Reply:
+        fault_id = fields.text("id", "")
+        fields.done()
+        if not fault_id:
+            self._faults.clear()
+        elif not self._faults.remove(fault_id):
+            raise NoSuchThingError(f"id: {fault_id!r}: no such fault in force")
+        return {"in_force": self._faults.shown()}
+
+    def _interrupt(self, fields: Fields) -> Reply:
+        machine_id, notice_s = fields.text("machine_id"), fields.number("notice_s", _NOTICE_S)
+        kind = fields.text("kind", "spot", allowed=("spot", "rebalance", "hardware"))
+        fields.done()
+        if kind == "rebalance":
+            return _told(self._interruptions.recommend_rebalance(machine_id))
+        cause = Cause.HARDWARE if kind == "hardware" else Cause.SPOT_CAPACITY
+        if cause is Cause.SPOT_CAPACITY and self._estate.get(machine_id).order.capacity_type != "spot":
+            raise ValueError(f"machine_id: {machine_id} is no spot machine; kind 'hardware' takes any")
+        return _told(self._interruptions.interrupt(machine_id, notice_s=notice_s, cause=cause))
+
+    def _reclaim(self, fields: Fields) -> Reply:
+        machine_id = fields.text("machine_id")
+        fields.done()
+        cause = Cause.SPOT_CAPACITY if self._estate.get(machine_id).order.capacity_type == "spot" else Cause.HARDWARE
+        return _told(self._interruptions.interrupt(machine_id, notice_s=0, cause=cause))
+
+    def _power_off(self, fields: Fields) -> Reply:
+        machine = self._estate.get(fields.text("machine_id"))
+        fields.done()
+        inject(self._estate, machine, "power_off", {})
+        return _told(machine)
+
+    def _node_fault(self, fields: Fields) -> Reply:
+        machine = self._estate.get(fields.text("machine_id"))
+        inject(self._estate, machine, fields.text("kind"), fields.rest())
+        return _told(machine)
+
+    def _event(self, fields: Fields) -> Reply:
+        machine = self._estate.get(fields.text("machine_id"))
+        code, in_s = fields.text("code"), fields.number("in_s", 3600.0)
+        description = fields.text("description", "The instance is running on degraded hardware")
+        fields.done()
+        return {"id": self._add_event(machine.machine_id, code, in_s, description)}
+
+    def _clock(self, fields: Fields) -> Reply:
+        scale, advance_s = fields.number("scale", self._estate.clock.scale), fields.number("advance_s", 0.0)
+        fields.done()
+        self._estate.clock.set_scale(scale)
+        self._estate.clock.advance(advance_s)
+        self._estate.timers.run_due()
+        return {"now": self._estate.clock.now().isoformat(), "scale": scale}
+
+    def _delays(self, fields: Fields) -> Reply:
+        now = asdict(self._estate.delays)
+        wanted = {name: fields.number(name, value) for name, value in now.items()}
+        fields.done()
+        self._estate.delays = Delays(**wanted)
+        return wanted
+
+    def _reset(self, fields: Fields) -> Reply:
+        fields.done()
+        ended = [machine.machine_id for machine in self._estate.alive()]
+        for machine_id in ended:
+            self._estate.terminate(machine_id, Cause.RESET)
+        self._faults.clear()
+        self._estate.pools.clear()
+        self._estate.quotas.clear()
+        self._estate.prices.clear()
+        self._estate.delays = self._first_delays
+        self._on_reset()
+        return {"ended": ended}
+
+
+def _told(machine: Machine) -> Reply:
+    at = machine.takes_effect_at.isoformat() if machine.takes_effect_at else None
+    return {"machine_id": machine.machine_id, "state": machine.state.value, "takes_effect_at": at}

@@ -1,133 +1,213 @@
-"""Starts a whole sandbox in this process: nodes, the AWS endpoint, the control API. Loopback only, ports chosen free."""
+"""The sandbox as a whole: builds the parts, serves them, ends them."""
 
 import json
-import logging
 import os
-import random
 import socket
-import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
-
-from hostler_sandbox.aws.account import Account
-from hostler_sandbox.aws.wire import AwsWire
+from hostler_sandbox.aws import fixtures, moto_server
+from hostler_sandbox.aws.ec2 import Ec2Front
+from hostler_sandbox.aws.overlay import Overlay
+from hostler_sandbox.clock import SandboxClock
 from hostler_sandbox.control import Control
+from hostler_sandbox.control_views import Views
 from hostler_sandbox.journal import Journal
-from hostler_sandbox.nodes.runtime import SshNodes
-from hostler_sandbox.state.cloud import Cloud, Delays
-from hostler_sandbox.state.types import TYPES, zones_of
+from hostler_sandbox.nodes_port import NodeRuntime, NoNodes
+from hostler_sandbox.state.estate import Delays, Estate
+from hostler_sandbox.state.faults import Faults
+from hostler_sandbox.state.pools import Pools
+from hostler_sandbox.state.timers import Timers
+from hostler_sandbox.web import WebServer
+
+SANDBOX_FILE: Final = "sandbox.json"
+JOURNAL_FILE: Final = "journal.jsonl"
+_SHOWN_TYPES: Final = ("p5.48xlarge",)
+RuntimeMaker = Callable[[Path], NodeRuntime]
+"""folder -> runtime, not started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxOptions:
-    """How a sandbox is set up.
+    """How a sandbox is started.
 
     Attributes:
-        folder: where nodes, journal and sandbox.json lie. port: of the AWS endpoint; 0 chooses a free one.
-        seed: picks the pools that are out of stock at start (see ``scarce``); None leaves all pools unlimited.
-        scarce: (region, instance type, capacity types) that the seed makes scarce.
-        use_nvml: build the NVML library for the nodes.
+        folder: where ``sandbox.json``, the journal and the nodes' disks go; made when missing.
+        seed: picks which zones are out of stock; None: none are.
+        clock_scale: sandbox seconds in a real one. delays: see there.
+        has_nodes: False: machines run nothing. use_nvml: build the NVML library for the nodes.
+        runtime: makes another runtime than the default.
+        port (of Amazon's API), control_port, ssh_port: 0 chooses a free one.
+        allows_blocks: capacity blocks may be bought.
     """
 
     folder: Path
-    port: int = 0
     seed: int | None = None
-    scarce: tuple[tuple[str, str, tuple[str, ...]], ...] = (("us-east-1", "p5.48xlarge", ("spot",)),)
+    clock_scale: float = 1.0
     delays: Delays = field(default_factory=Delays)
+    has_nodes: bool = True
     use_nvml: bool = True
+    runtime: RuntimeMaker | None = None
+    port: int = 0
+    control_port: int = 0
+    ssh_port: int = 0
+    allows_blocks: bool = False
 
 
 class Sandbox:
-    """A running sandbox; a context manager that leaves no node and no port behind."""
+    """A running sandbox, from entering to leaving its ``with`` block.
+
+    Attributes:
+        info: what ``sandbox.json`` holds. estate, faults, journal, views, runtime: the parts, for tests in the same process.
+    """
 
     def __init__(self, options: SandboxOptions) -> None:
-        options.folder.mkdir(parents=True, exist_ok=True)
-        os.environ.setdefault("MOTO_IAM_LOAD_MANAGED_POLICIES", "false")
-        self.folder = options.folder
-        self.journal = Journal(options.folder / "journal.jsonl")
-        self.nodes = SshNodes(options.folder / "nodes", use_nvml=options.use_nvml)
-        self.ssh_port = _free_port()
-        self.cloud = Cloud(self.nodes, self.journal, options.delays, self.ssh_port)
-        self.nodes.start(self._on_power_off)
-        self.account = Account()
-        self.fixtures = self.account.furnish()
-        self.empty_pools = self._make_scarce(options)
-        self._servers = (
-            _serve(AwsWire(self.cloud, self.account, self.journal), options.port),
-            _serve(Control(self.cloud), 0),
-        )
-        self.aws_endpoint, self.control_url = (f"http://127.0.0.1:{server.port}" for server in self._servers)
-
-    def facts(self) -> dict[str, Any]:
-        """Returns what sandbox.json holds."""
-        return {
-            "simulated": True,
-            "pid": os.getpid(),
-            "aws_endpoint": self.aws_endpoint,
-            "control_url": self.control_url,
-            "ssh_port": self.ssh_port,
-            "journal": str(self.journal.path),
-            "nvml": self.nodes.nvml_library is not None,
-            "empty_pools": ["/".join(pool) for pool in self.empty_pools],
-            "fixtures": self.fixtures,
-        }
-
-    def write_facts(self) -> Path:
-        """Writes sandbox.json whole (rename), which says that all is ready; returns its path."""
-        path = self.folder / "sandbox.json"
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(self.facts(), indent=2))
-        part.replace(path)
-        return path
-
-    def close(self) -> None:
-        """Ends every node and closes every port."""
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
-        self.cloud.close()
-        self.nodes.close()
-        self.journal.close()
-
-    def _make_scarce(self, options: SandboxOptions) -> list[tuple[str, str, str]]:
-        """Empties some zones' pools, never all of one kind; the same seed, the same zones."""
-        if options.seed is None:
-            return []
-        rng = random.Random(options.seed)  # noqa: S311  # a rehearsal's dice, no secret
-        empty: list[tuple[str, str, str]] = []
-        for region, name, capacity_types in options.scarce:
-            zones = zones_of(TYPES[name], region)
-            for capacity_type in capacity_types:
-                empty.extend((zone, name, capacity_type) for zone in rng.sample(zones, rng.randrange(1, len(zones))))
-        for pool in empty:
-            self.cloud.stock.pools[pool] = 0
-        return empty
-
-    def _on_power_off(self, node_id: str) -> None:
-        threading.Thread(target=self.cloud.power_off, args=(node_id,), name=f"power-off-{node_id}", daemon=True).start()
+        self.options = options
+        self._stack = ExitStack()
+        self.info: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
+        """Starts everything and writes ``sandbox.json``."""
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Ends everything: nodes first, then the fronts; ``sandbox.json`` goes, the journal stays."""
         self.close()
 
+    def close(self) -> None:
+        """Ends everything. Doing it twice is fine."""
+        self._stack.close()
 
-class _QuietHandler(WSGIRequestHandler):
-    """Keeps werkzeug's line a request out of the terminal: the journal has it."""
+    def _start(self) -> None:
+        options = self.options
+        folder = options.folder.resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.clock = SandboxClock(options.clock_scale)
+        self.journal = Journal(self.clock, folder / JOURNAL_FILE)
+        self._stack.callback(self.journal.close)
+        self.timers = Timers(self.clock)
+        self._stack.callback(self.timers.close)
+        self.runtime = self._make_runtime(folder)
+        self._stack.callback(self.runtime.close)
+        self.ssh_port = options.ssh_port or _free_port()
+        self.faults = Faults(self.clock.now, options.seed)
+        self.estate = Estate(
+            clock=self.clock,
+            journal=self.journal,
+            timers=self.timers,
+            pools=Pools(moto_server.zones_of, options.seed),
+            runtime=self.runtime,
+            delays=options.delays,
+        )
+        self.runtime.start(self._powered_off)
+        moto_server.reset()
+        made = fixtures.set_up()
+        moto = moto_server.MotoServer()
+        self.ec2 = Ec2Front(
+            estate=self.estate, moto=moto, faults=self.faults, allows_blocks=options.allows_blocks, ssh_port=self.ssh_port
+        )
+        overlay = Overlay(estate=self.estate, ec2=self.ec2, moto=moto, faults=self.faults, journal=self.journal)
+        self.views = Views(self.estate, self.faults, self._details)
+        control = Control(
+            estate=self.estate, faults=self.faults, views=self.views, region_of=moto_server.region_of, on_reset=self._forget,
+            add_event=self._add_event,
+        )  # fmt: skip
+        aws = self._stack.enter_context(WebServer(overlay, port=options.port, name="sandbox-aws"))
+        controls = self._stack.enter_context(WebServer(control, port=options.control_port, name="sandbox-control"))
+        self._write_info(folder, aws.url, controls.url, made)
 
-    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002  # werkzeug's name
-        logging.getLogger("hostler_sandbox").debug("%s %s", type, message % args if args else message)
+    def _make_runtime(self, folder: Path) -> NodeRuntime:
+        if self.options.runtime is not None:
+            return self.options.runtime(folder / "nodes")
+        if not self.options.has_nodes:
+            return NoNodes()
+        # Late: a sandbox without nodes needs no SSH.
+        from hostler_sandbox.nodes.runtime import SshNodes
 
+        return SshNodes(folder / "nodes", use_nvml=self.options.use_nvml)
 
-def _serve(app: Any, port: int) -> BaseWSGIServer:
-    server = make_server("127.0.0.1", port, app, threaded=True, request_handler=_QuietHandler)
-    threading.Thread(target=server.serve_forever, name=f"sandbox-http-{server.port}", daemon=True).start()
-    return server
+    def _powered_off(self, node_id: str) -> None:
+        """The guest ended itself. From the runtime's own thread, so nothing may be done here that waits for it."""
+        self.timers.work(lambda: self.estate.power_off(node_id))
+
+    def _write_info(self, folder: Path, aws_endpoint: str, control_url: str, made: dict[str, Any]) -> None:
+        self.info = {
+            "simulated": True,
+            "pid": os.getpid(),
+            "aws_endpoint": aws_endpoint,
+            "control_url": control_url,
+            "ssh_port": self.ssh_port,
+            "metadata_url": self.runtime.metadata_url(),
+            "journal": str(folder / JOURNAL_FILE),
+            "nvml": getattr(self.runtime, "nvml_library", None) is not None,
+            "seed": self.options.seed,
+            "empty_pools": self._empty_pools(),
+            "fixtures": made,
+        }
+        path = folder / SANDBOX_FILE
+        draft = path.with_suffix(".json.new")
+        draft.write_text(json.dumps(self.info, indent=2) + "\n", encoding="utf-8")
+        # Readers wait for the file: it must never be there half-written.
+        draft.replace(path)
+        self._stack.callback(path.unlink, missing_ok=True)
+
+    @property
+    def aws_endpoint(self) -> str:
+        """Where Amazon's API answers."""
+        return str(self.info["aws_endpoint"])
+
+    @property
+    def control_url(self) -> str:
+        """Where the control API answers."""
+        return str(self.info["control_url"])
+
+    def _empty_pools(self) -> list[str]:
+        """Returns the pools of the 8-GPU types that the seed has emptied, as zone/type/capacity type; for the demo's words."""
+        if self.options.seed is None:
+            return []
+        return [
+            f"{zone}/{name}/{capacity_type}"
+            for region in fixtures.REGIONS
+            for name in _SHOWN_TYPES
+            for capacity_type in ("spot", "on-demand")
+            for zone in moto_server.zones_of(region, name)
+            if self.estate.pools.left(region, (zone, name, capacity_type)) == 0
+        ]
+
+    def _details(self, machine_id: str) -> dict[str, Any]:
+        one = self.ec2.instances.find(machine_id)
+        if one is None:
+            return {}
+        tags = {tag["Key"]: tag["Value"] for tag in one.base.get("Tags") or ()}
+        return {"tags": tags, "token": one.client_token or None}
+
+    def _add_event(self, machine_id: str, code: str, in_s: float, description: str) -> str:
+        return self.ec2.events.add(machine_id, code, self.clock.now() + timedelta(seconds=in_s), description)
+
+    def _forget(self) -> None:
+        self.ec2.clear()
+
+    def until_quiet(self, deadline_s: float = 10.0) -> bool:
+        """Waits until no machine is pending, stopping or shutting down; False when that takes longer than ``deadline_s``."""
+        ends_s = time.monotonic() + deadline_s
+        while time.monotonic() < ends_s:
+            self.timers.run_due()
+            with self.estate.lock:
+                if all(one.state.value in {"running", "stopped", "terminated"} for one in self.estate.machines.values()):
+                    return True
+            time.sleep(0.01)
+        return False
 
 
 def _free_port() -> int:

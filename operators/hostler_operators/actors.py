@@ -1,7 +1,8 @@
-"""Who acted in Airflow: puts marks, clears, pauses, deletions and triggers by people into the ledger's event log.
+"""Who acted in Airflow: puts marks, clears, pauses and deletions by people into the ledger's event log.
 
 A listener hears of marks, but not who made them, and of clears not at all; so a small middleware of the API server notes the
-user of each write, for the listener, and tells of the rest itself. Nothing here can fail or hold up a request or a task.
+user of each write, for the listener, and tells of the rest itself. Who started a run is told by ``admit``. Nothing here can
+fail or hold up a request or a task.
 """
 
 import json
@@ -64,7 +65,7 @@ class ActorListener:
 
 
 class ActorMiddleware:
-    """Notes who sends each write to a Dag, and tells of clears, pauses, deletions and triggers that went well. Plain ASGI."""
+    """Notes who sends each write to a Dag, and tells of clears, pauses and deletions that went well. Plain ASGI."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         self._app = app
@@ -109,8 +110,6 @@ def told(method: str, match: "re.Match[str]", body: bytes) -> Act | None:
         return _act("task.cleared", dag_id, given["dag_run_id"], f"tasks were cleared: {', '.join(map(str, names))[:200]}")
     if method == "POST" and run and run["rest"] == "/clear" and given.get("dry_run") is False:
         return _act("run.cleared", dag_id, run["run"], "the run was cleared")
-    if method == "POST" and rest == "/dagRuns" and given.get("dag_run_id"):
-        return _act("run.triggered", dag_id, given["dag_run_id"], "the run was triggered")
     if method == "DELETE" and run and not run["rest"]:
         return _act("run.deleted", dag_id, run["run"], "the run was deleted from Airflow")
     if method == "PATCH" and not rest and isinstance(given.get("is_paused"), bool):

@@ -75,6 +75,8 @@ def _run() -> None:
             write(_ledger(), act)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the thread; the log says it
             log.warning("an act is not in the event log", what=act.what, who=act.who, error=type(error).__name__)
+        finally:
+            _acts.task_done()
 
 
 @cache

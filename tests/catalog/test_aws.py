@@ -10,10 +10,8 @@ from hostler.catalog.aws_quota import quota_for
 from hostler.catalog.errors import CatalogError
 from hostler.model.enums import CapacityType
 
-HEADING = ",".join(
-    ["InstanceType", "Region", "OnDemandPerHour", "vCPUs", "MemoryMiB", "GpuName", "GpuManufacturer"]
-    + ["GpuCount", "GpuMemoryMiB", "LocalNvmeGB", "NetworkMbps", "Efa"]
-)
+_WHAT = "InstanceType,Region,OnDemandPerHour,vCPUs,MemoryMiB,GpuName,GpuManufacturer"
+HEADING = f"{_WHAT},GpuCount,GpuMemoryMiB,LocalNvmeGB,NetworkMbps,Efa"
 GOOD = "p5.48xlarge,us-east-1,55.04,192,2097152,h100,nvidia,8,81920,30400,3200000,32"
 
 

@@ -4,7 +4,7 @@ from tests import airflow_home
 
 airflow_home.prepare()  # before anything imports airflow
 
-import pytest  # noqa: E402 - as above
+import pytest
 
 
 @pytest.fixture(scope="session")

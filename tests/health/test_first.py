@@ -159,6 +159,7 @@ def test_judge_when_mig_hides_nvlink_and_rows_then_links_do_not_apply_and_rows_a
         ("nvml: pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.", Verdict.FAILED),
         ("nvidia-smi: NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", Verdict.FAILED),
         ("nvml: pynvml.NVMLError_DriverNotLoaded: Driver Not Loaded", Verdict.FAILED),
+        ("nvidia-smi: No such file or directory", Verdict.FAILED),
         ("nvidia-smi: no answer in 8.0 s", Verdict.UNKNOWN),
         ("nvidia-smi: printed nothing", Verdict.UNKNOWN),
         ("nvidia-smi: Segmentation fault", Verdict.UNKNOWN),

@@ -4,8 +4,8 @@ from tests import airflow_home
 
 airflow_home.prepare()  # before anything imports airflow
 
-import pytest  # noqa: E402 - as above
-from tests.fake_world import make_world  # noqa: E402 - as above
+import pytest
+from tests.fake_world import make_world
 
 
 @pytest.fixture

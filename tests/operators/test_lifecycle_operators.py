@@ -1,6 +1,7 @@
 """Each step by itself, over the real lifecycle and a fleet in memory."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
@@ -19,6 +20,7 @@ from hostler_operators.steps import (
     ValidateNodesOperator,
 )
 from hostler_operators.teardowns import BackupLeaseOperator, ReleaseLeaseOperator, WriteReceiptOperator
+from hostler_sensors import fleet_access
 from hostler_sensors.triggers.converge import ConvergeTrigger
 from hostler_sensors.triggers.run import RunTrigger
 
@@ -93,6 +95,7 @@ def test_admit_when_repeated_then_the_same_lease(world):
         ({"deadline": "2020-01-01T00:00:00Z"}, "deadline"),
         ({"recipe": "missing"}, "recipe"),
         ({"tenant": "stranger"}, "tenant"),
+        ({"secrets": ["missing"]}, "secrets"),
         ({"script": "x" * 300_000}, "conf"),
     ],
 )
@@ -212,3 +215,16 @@ def test_run_operator_when_serialized_then_enters_by_its_trigger():
 
 def test_worker_when_a_step_ends_then_connections_to_nodes_are_closed(prepared):
     assert prepared.nodes.closed == len(STEPS) - 1
+
+
+def test_run_when_a_secret_is_gone_by_then_fails_for_good_and_names_it(prepared, world, monkeypatch):
+    def gone(name):
+        raise KeyError(f"secret {name!r}: gone")
+
+    conf = {**CONF, "secrets": ["known"]}
+    for step in STEPS:
+        do(step, conf=conf, run_id="r2")
+    monkeypatch.setattr(fleet_access, "build", lambda: replace(world.fleet, secret=gone))
+    monkeypatch.setattr(fleet_access, "_built", {})
+    with pytest.raises(AirflowFailException, match="'known'"):
+        do(RunWorkloadOperator(task_id="run"), run_id="r2")

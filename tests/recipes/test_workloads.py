@@ -1,5 +1,6 @@
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -173,3 +174,17 @@ def test_check_when_something_is_wrong_then_field_and_what_is_allowed_are_named(
 def test_setup_options_when_torch_is_needed_then_it_is_asked_for():
     assert workloads.setup_options(lease()) == {"accelerator": "H100", "accelerator_count": "8", "torch": "false"}
     assert workloads.setup_options(lease(recipe="torch-ddp"))["torch"] == "true"
+
+
+def test_options_when_documented_then_the_page_names_each_of_them():
+    page = (Path(__file__).parents[2] / "docs" / "user-code.md").read_text()
+    for recipe in workloads.RECIPES.values():
+        for name in recipe.options:
+            assert f"`{name}`" in page
+
+
+@pytest.mark.parametrize("recipe", sorted(workloads.RECIPES))
+def test_options_when_left_to_default_then_the_default_itself_is_allowed(recipe):
+    options = workloads.RECIPES[recipe].options
+    defaults = tuple((name, str(option.default)) for name, option in options.items() if option.default != "")
+    assert workloads.check(request(recipe=recipe, recipe_options=defaults)) == []

@@ -65,7 +65,7 @@ def orders_by_rank(lease, job, nodes):
     ]
 
 
-def seal_all(store, lease, objects, sealed_at):
+def seal_all(store, lease, objects, sealed_at, **_keys):
     return Backup(
         backup_id=f"{lease.lease_id}-{sealed_at:%H%M%S%f}",
         lease_id=lease.lease_id,

@@ -35,13 +35,19 @@ def server(folder):
 
 @pytest.fixture(scope="module")
 def calm():
-    """A running server for tests that change nothing about it."""
+    """A running server that tests may stop, kill and start; they leave it able to start."""
     with tempfile.TemporaryDirectory(prefix="hostler-calm-") as name:
         Path(name).chmod(0o711)
         made = EmbeddedPostgres(Path(name) / "ledger", is_durable=False)
         made.start()
         yield made
         made.remove()
+
+
+@pytest.fixture
+def running(calm):
+    calm.start()
+    return calm
 
 
 def plain(url):
@@ -66,55 +72,52 @@ def test_server_when_started_and_stopped_then_it_keeps_address_and_data(server):
     assert run_sql(first, "SELECT count(*) FROM kept") == [(0,)]
 
 
-def test_server_when_killed_then_start_brings_it_back(server):
-    server.start()
-    url = server.url()
-    os.kill(server.pid, signal.SIGKILL)
-    server.start()
-    assert run_sql(server.url(), "SELECT 1") == [(1,)]
-    assert server.url() == url
+def test_server_when_killed_then_start_brings_it_back(running):
+    url = running.url()
+    os.kill(running.pid, signal.SIGKILL)
+    running.start()
+    assert run_sql(running.url(), "SELECT 1") == [(1,)]
+    assert running.url() == url
 
 
-def test_server_when_a_stale_pid_file_names_a_process_then_it_starts(server):
-    server.start()
-    pid_file = server._data / "postmaster.pid"
+def test_server_when_a_stale_pid_file_names_a_process_then_it_starts(running):
+    pid_file = running._data / "postmaster.pid"
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     for number in (gone.pid, os.getpid()):
         lines = pid_file.read_text().splitlines()
-        server.stop()
+        running.stop()
         pid_file.write_text("\n".join([str(number), *lines[1:]]))
-        assert not server.is_running()
-        server.start()
-        assert run_sql(server.url(), "SELECT 1") == [(1,)]
+        assert not running.is_running()
+        running.start()
+        assert run_sql(running.url(), "SELECT 1") == [(1,)]
 
 
-def test_server_when_its_pid_file_is_empty_then_it_starts(server):
-    server.start()
-    pid_file = server._data / "postmaster.pid"
-    server.stop()
+def test_server_when_its_pid_file_is_empty_then_it_starts(running):
+    pid_file = running._data / "postmaster.pid"
+    running.stop()
     pid_file.write_text("")
-    assert not server.is_running()
-    server.start()
-    assert server.is_running()
+    assert not running.is_running()
+    running.start()
+    assert running.is_running()
 
 
-def test_password_when_made_then_only_its_owner_reads_it_and_only_it_opens(calm):
-    password = calm.folder / "password"
+def test_password_when_made_then_only_its_owner_reads_it_and_only_it_opens(running):
+    password = running.folder / "password"
     assert stat.S_IMODE(password.stat().st_mode) == 0o600
-    assert password.read_text() in calm.url()
-    assert stat.S_IMODE(calm._data.stat().st_mode) == 0o700
-    assert list(calm.folder.rglob("password.part")) == []
+    assert password.read_text() in running.url()
+    assert stat.S_IMODE(running._data.stat().st_mode) == 0o700
+    assert list(running.folder.rglob("password.part")) == []
     for wrong in ("geheim", ""):
         with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(plain(calm.url()).replace(password.read_text(), wrong))
-    methods = run_sql(calm.url(), "SELECT DISTINCT auth_method FROM pg_hba_file_rules")
+            psycopg.connect(plain(running.url()).replace(password.read_text(), wrong))
+    methods = run_sql(running.url(), "SELECT DISTINCT auth_method FROM pg_hba_file_rules")
     assert methods == [("scram-sha-256",)]
-    assert run_sql(calm.url(), "SELECT rolpassword LIKE 'SCRAM-%' FROM pg_authid WHERE rolname = 'hostler'") == [(True,)]
+    assert run_sql(running.url(), "SELECT rolpassword LIKE 'SCRAM-%' FROM pg_authid WHERE rolname = 'hostler'") == [(True,)]
 
 
-def test_server_when_up_then_it_listens_on_loopback_alone_and_has_room(calm):
-    settings = dict(run_sql(calm.url(), "SELECT name, setting FROM pg_settings"))
+def test_server_when_up_then_it_listens_on_loopback_alone_and_has_room(running):
+    settings = dict(run_sql(running.url(), "SELECT name, setting FROM pg_settings"))
     assert settings["listen_addresses"] == "127.0.0.1"
     assert settings["unix_socket_directories"] == ""
     assert int(settings["max_connections"]) >= 200
@@ -122,21 +125,10 @@ def test_server_when_up_then_it_listens_on_loopback_alone_and_has_room(calm):
     assert settings["fsync"] == "off"
 
 
-def test_server_when_durable_then_commits_reach_the_disk(folder):
-    server = EmbeddedPostgres(folder)
-    server.start()
-    try:
-        settings = dict(run_sql(server.url(), "SELECT name, setting FROM pg_settings"))
-        assert [settings[name] for name in ("fsync", "synchronous_commit", "full_page_writes")] == ["on"] * 3
-    finally:
-        server.remove()
-    assert not folder.exists()
-
-
-def test_database_when_ensured_twice_then_it_is_one(calm):
-    url = calm.ensure_database("airflow")
-    assert calm.ensure_database("airflow") == url == calm.url("airflow")
-    assert calm.url("airflow", driver="psycopg2").startswith("postgresql+psycopg2://")
+def test_database_when_ensured_twice_then_it_is_one(running):
+    url = running.ensure_database("airflow")
+    assert running.ensure_database("airflow") == url == running.url("airflow")
+    assert running.url("airflow", driver="psycopg2").startswith("postgresql+psycopg2://")
     assert run_sql(url, "SELECT current_database()") == [("airflow",)]
 
 
@@ -159,15 +151,14 @@ def test_server_when_four_processes_start_it_at_once_then_it_is_one(server):
     assert told == {(server.url(), server.pid)}
 
 
-def test_ledger_when_the_server_goes_and_comes_then_it_says_so_and_goes_on(server):
-    server.start()
-    migrate.upgrade(server.url())
-    ledger = PostgresLedger(server.url())
+def test_ledger_when_the_server_goes_and_comes_then_it_says_so_and_goes_on(running):
+    migrate.upgrade(running.url())
+    ledger = PostgresLedger(running.url())
     assert ledger.list_leases() == ()
-    server.stop()
+    running.stop()
     with pytest.raises(LedgerUnavailableError, match="cannot be reached"):
         ledger.list_leases()
-    server.start()
+    running.start()
     assert ledger.list_leases() == ()
     ledger.close()
 
@@ -178,6 +169,19 @@ def test_start_when_the_data_are_damaged_then_the_servers_own_words_are_told(ser
     (server._data / "global" / "pg_control").write_bytes(b"\0" * 8192)
     with pytest.raises(LedgerUnavailableError, match=r"does not start: .*(PANIC|FATAL)"):
         server.start()
+
+
+def test_server_when_it_is_durable_and_in_a_used_folder_then_commits_reach_the_disk_and_files_stay(folder):
+    folder.mkdir(mode=0o755)
+    (folder / "mine").write_text("kept")
+    server = EmbeddedPostgres(folder)
+    server.start()
+    settings = dict(run_sql(server.url(), "SELECT name, setting FROM pg_settings"))
+    assert [settings[name] for name in ("fsync", "synchronous_commit", "full_page_writes")] == ["on"] * 3
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    server.remove()
+    assert [path.name for path in folder.iterdir()] == ["mine"]
+    (folder / "mine").unlink()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server under another account")

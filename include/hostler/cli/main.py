@@ -131,3 +131,7 @@ def describe(error: BaseException) -> str:
     if type(error).__module__.startswith(known) and not isinstance(error, (TypeError, AttributeError, KeyError)):
         return text
     return f"unexpected {type(error).__name__}: {text} (set HOSTLER_DEBUG=1 for the traceback)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

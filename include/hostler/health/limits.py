@@ -50,6 +50,7 @@ ERROR_WORDS: Final[dict[str, str]] = {
     "version mismatch": "driver and library differ: running jobs go on, new ones fail; drain, then reboot",
     "lib_rm_version_mismatch": "driver and library differ: running jobs go on, new ones fail; drain, then reboot",
     "communicate with the nvidia driver": "the driver is not loaded: repeat setup once, else replace the node",
+    "nvidia-smi: no such file": "the driver is not installed: repeat setup once, else replace the node",
     "driver not loaded": "the driver is not loaded: repeat setup once, else replace the node",
     "gpu is lost": "an accelerator is lost: reboot or replace the node",
 }

@@ -1,4 +1,4 @@
-"""What a ledger says when it will not write. Nothing was written in any of these cases."""
+"""What a ledger says when it will not write. Nothing was written, but for the case that LedgerUnavailableError names."""
 
 
 class LedgerError(Exception):
@@ -6,7 +6,11 @@ class LedgerError(Exception):
 
 
 class LedgerUnavailableError(LedgerError):
-    """It cannot be reached, is read-only, or is not at the schema this program needs: buy nothing; try again later."""
+    """It cannot be reached, is read-only, or is not at the schema this program needs: buy nothing; try again later.
+
+    One case is different, and its text says so: the ledger went away during a commit, and nobody can tell whether the change
+    was kept. Read again before deciding.
+    """
 
 
 class LeaseNotFoundError(LedgerError):

@@ -71,6 +71,7 @@ def _checked(
         problems = [
             *_against_fleet(fleet, request),
             *_against_limits(fleet, request, fleet.ledger.now()),
+            *_missing_secrets(fleet, request),
             *(check_workload or fleet.seams.check_workload)(request),
         ]
     except RequestRefusedError as error:
@@ -96,6 +97,17 @@ def _against_fleet(fleet: Fleet, request: NodeRequest) -> list[Problem]:
     regions = sorted({region for driver in used for region in driver.regions})
     allowed = f"allowed: {', '.join(regions) or 'none'}"
     problems += [("regions", f"{region!r} is not configured; {allowed}") for region in request.regions if region not in regions]
+    return problems
+
+
+def _missing_secrets(fleet: Fleet, request: NodeRequest) -> list[Problem]:
+    """Returns which named secrets do not exist; their values are dropped at once."""
+    problems: list[Problem] = []
+    for name in request.secrets:
+        try:
+            fleet.secret(name)
+        except KeyError as error:
+            problems.append(("secrets", str(error.args[0])))
     return problems
 
 

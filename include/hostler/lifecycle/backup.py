@@ -6,7 +6,6 @@ from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.events import words_of
 from hostler.lifecycle.gang import gather_all, or_silence
 from hostler.lifecycle.next_end import askable_nodes
-from hostler.lifecycle.seams import seal_under
 from hostler.lifecycle.step import Effect
 from hostler.model.lease import Backup, Node
 from hostler.reach.port import ReachError, ShippedObject
@@ -46,7 +45,7 @@ async def _flush_and_seal(charge: Charge) -> Backup:
     answers = await gather_all([or_silence(_flush(node)) for node in nodes])
     objects = [item for answer in answers if not isinstance(answer, ReachError) for item in answer]
     sealed_at = charge.now()
-    seal_all = charge.fleet.seams.seal or seal_under(charge.fleet.keys)
-    backup = await charge.call("seal", lambda: seal_all(charge.fleet.store, lease, objects, sealed_at))
+    fleet = charge.fleet
+    backup = await charge.call("seal", lambda: fleet.seams.seal(fleet.store, lease, objects, sealed_at, keys=fleet.keys))
     earlier = next((row for row in charge.view.backups if row.backup_id == backup.backup_id), None)
     return replace(backup, row_version=earlier.row_version if earlier else 0)

@@ -1,7 +1,7 @@
 """Phase ``run``: one job over the gang. Written before it starts, re-attached and never started twice, polled as a whole."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -55,7 +55,12 @@ async def attach_job(charge: Charge, effect: Effect) -> None:
         wait_s = charge.memory.backoff_s(effect.key, 5.0, 120.0)
         charge.memory.hold(effect.key, charge.now(), wait_s, f"the key service refuses: {shorten(str(error))}")
         return
-    orders = [_complete(charge, job, order) for order in charge.fleet.seams.orders_for(charge.lease, job, nodes)]
+    try:
+        secrets = await _secrets(charge)
+    except KeyError as error:
+        charge.memory.fatal = f"secrets: {error.args[0]}"
+        return
+    orders = [_complete(charge, job, order, secrets) for order in charge.fleet.seams.orders_for(charge.lease, job, nodes)]
     answers = await _start_all(charge, nodes, orders, backup)
     deaf = [answer for answer in answers if isinstance(answer, ReachError)]
     if deaf:
@@ -86,9 +91,16 @@ async def backup_target(charge: Charge) -> BackupTarget | None:
     )
 
 
-def _complete(charge: Charge, job: Job, order: JobOrder) -> JobOrder:
+async def _secrets(charge: Charge) -> dict[str, str]:
+    """Returns the job's secret environment. Raises KeyError, naming one that does not exist any more."""
+    names = charge.lease.request.secrets
+    # In a thread: Airflow's connections cannot be read from the loop that the triggerer runs.
+    values = await charge.fleet.offload(lambda: [charge.fleet.secret(name) for name in names])
+    return {_variable(name): value for name, value in zip(names, values, strict=True)}
+
+
+def _complete(charge: Charge, job: Job, order: JobOrder, secrets: Mapping[str, str]) -> JobOrder:
     """Adds what only the lifecycle knows: the restore step, the dead man's switch, the secrets' values."""
-    secrets = {_variable(name): charge.fleet.secret(name) for name in charge.lease.request.secrets}
     return replace(
         order,
         restore_step=job.shipped_step if job.resumed_from_step else order.restore_step,

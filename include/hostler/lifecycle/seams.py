@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any, Protocol
 
 from hostler.ledger.port import StockOut
@@ -31,7 +30,9 @@ class MakePlan(Protocol):
 class Seal(Protocol):
     """Seals what the nodes shipped under one manifest and reads all of it back."""
 
-    def __call__(self, store: ObjectStore, lease: Lease, objects: Sequence[ShippedObject], sealed_at: datetime) -> Backup:
+    def __call__(
+        self, store: ObjectStore, lease: Lease, objects: Sequence[ShippedObject], sealed_at: datetime, *, keys: KeyProvider
+    ) -> Backup:
         """Returns the backup; ``is_verified`` only after every object was read back and its hash checked.
 
         Raises:
@@ -72,11 +73,12 @@ def _setup_options(lease: Lease) -> Mapping[str, str]:
     return setup_options(lease)
 
 
-def seal_under(keys: KeyProvider) -> Seal:
-    """Returns the real sealing, with the key service that unwraps the lease's data key."""
+def _seal(
+    store: ObjectStore, lease: Lease, objects: Sequence[ShippedObject], sealed_at: datetime, *, keys: KeyProvider
+) -> Backup:
     from hostler.recipes.backup import seal
 
-    return partial(seal, keys=keys)
+    return seal(store, lease, objects, sealed_at, keys=keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,6 @@ class Seams:
 
     Attributes:
         judge: called with ``accelerator`` and ``accelerator_count``. orders_for: orders in rank order.
-        seal: None takes the real one under the fleet's keys.
     """
 
     make_plan: MakePlan = _make_plan
@@ -93,4 +94,4 @@ class Seams:
     check_workload: Callable[[NodeRequest], Problems] = _check_workload
     orders_for: Callable[[Lease, Job, Sequence[Node]], Sequence[JobOrder]] = _orders_for
     setup_options: Callable[[Lease], Mapping[str, str]] = _setup_options
-    seal: Seal | None = None
+    seal: Seal = _seal

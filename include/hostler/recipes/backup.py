@@ -1,4 +1,4 @@
-"""Seals what the nodes of a lease shipped under one proved manifest, and restores it; refuses whatever is not as it was sealed."""
+"""Seals what the nodes of a lease shipped under one proved manifest, and restores it; refuses what is not as it was sealed."""
 
 import hashlib
 import json
@@ -17,6 +17,7 @@ from hostler.vault.envelope import EnvelopeError, PieceReader, open_pieces
 from hostler.vault.port import KeyProvider, ObjectStore
 
 _SEALING_TRIES = 5
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ def seal(
     wanted = _all_objects(store, lease.lease_id, objects)
     damaged = [problem for entry in wanted if (problem := _problem(store, lease.lease_id, entry))]
     if damaged:
-        raise BackupError(f"backup of {lease.lease_id}: {'; '.join(damaged[:5])}" + (" ..." if len(damaged) > 5 else ""))  # noqa: PLR2004 - as many as a line holds
+        raise BackupError(f"backup of {lease.lease_id}: {len(damaged)} damaged: {'; '.join(damaged[:_MOST_NAMED])}")
     for _ in range(_SEALING_TRIES):
         last = _last(store, lease.lease_id)
         known = _read(store, lease.lease_id, last, data_key) if last else None
@@ -82,11 +83,11 @@ def seal(
 def restore(
     store: ObjectStore, keys: KeyProvider, lease_id: str, into: Path, *, manifest_sha256: str | None = None
 ) -> RestoreReport:
-    """Verifies the newest manifest and every object, then decrypts and unpacks all below ``into``: ``<node>/<job>/...``.
+    """Verifies the newest manifest and every object, then decrypts and unpacks below ``into``: ``<node>/<job>/...``.
 
     Args:
         into: an empty folder, or one that is made.
-        manifest_sha256: as the ledger knows it (``Backup.manifest_sha256``); then an older manifest of the lease is refused too.
+        manifest_sha256: as the ledger knows it (``Backup.manifest_sha256``); an older manifest is then refused too.
 
     Raises:
         BackupError: something is missing, changed, swapped or cut; the text names it. What was written before stays.

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from hostler.recipes.answers import NodeAgentError, shipped_object
 from hostler.reach.port import ShippedObject
+from hostler.recipes.answers import NodeAgentError, shipped_object
 
 FORMAT = "hostler-backup"
 VERSION = 1

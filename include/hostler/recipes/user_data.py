@@ -16,7 +16,7 @@ _AGENT_AT_BOOT = """\
 # Starts the node's agent again after a reboot, so that checkpoints go on being shipped and an abandoned node powers off.
 for agent in /opt/hostler/agent/agent-*.pyz; do
   [ -f "$agent" ] || continue
-  su -s /bin/sh -c "nohup python3 '$agent' daemon >/dev/null 2>&1 </dev/null &" {user}
+  sudo -n -u {user} sh -c "nohup python3 '$agent' daemon >/dev/null 2>&1 </dev/null &"
 done
 """
 

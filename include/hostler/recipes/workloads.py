@@ -69,7 +69,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         packages=(("hostler.recipes.training.torch_ddp", "torch_ddp"),),
         options={
             **_COMMON,
-            "learning_rate": Option(default=0.002, minimum=1e-9, maximum=100, what="Length of a step."),
+            "learning_rate": Option(default=0.004, minimum=1e-9, maximum=100, what="Length of a step."),
             "precision": Option(default="auto", choices=("auto", "bf16", "fp16", "fp32"), what="Number format of the network."),
             "processes_per_node": Option(
                 default="", minimum=1, maximum=64, is_whole=True, what="Processes of a node; empty: one an accelerator."

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from hostler.ledger.errors import LedgerUnavailableError
 from hostler.stores import server_account as account
+from hostler.stores.pid_file import PidFile
 
 USER: Final = "hostler"
 DATABASE: Final = "hostler"
@@ -25,8 +26,6 @@ MAX_CONNECTIONS: Final = 200
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _START_TRIES: Final = 5
 _START_TIMEOUT_S: Final = 60
-_PID_LINE, _PORT_LINE, _STATUS_LINE = 0, 3, 7
-"""Lines of postmaster.pid. Source: PostgreSQL 18, src/include/utils/pidfile.h (there counted from 1)."""
 
 
 class EmbeddedPostgres:
@@ -79,14 +78,13 @@ class EmbeddedPostgres:
             raise LedgerUnavailableError(f"the embedded PostgreSQL in {self.folder} does not stop: {words.strip()}")
 
     def remove(self) -> None:
-        """Stops the server and deletes it with all its data."""
+        """Stops the server and deletes it with all its data; other files in the folder stay."""
         self.stop()
         account.remove_home(self.folder)
 
     def is_running(self) -> bool:
         """True when the server is up and takes connections."""
-        lines = self._pid_lines()
-        return len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready" and self._lives()
+        return self._pid_file.is_ready()
 
     def url(self, database: str = DATABASE, *, driver: str = "psycopg") -> str:
         """Returns a SQLAlchemy address, password included. The port may change with a restart, so do not keep it.
@@ -99,8 +97,7 @@ class EmbeddedPostgres:
         """
         if not self.is_running():
             raise LedgerUnavailableError(f"the embedded PostgreSQL in {self.folder} is not running")
-        port = int(self._pid_lines()[_PORT_LINE])
-        return f"postgresql+{driver}://{USER}:{quote(self._password(), safe='')}@{HOST}:{port}/{database}"
+        return f"postgresql+{driver}://{USER}:{quote(self._password(), safe='')}@{HOST}:{self._pid_file.port}/{database}"
 
     def ensure_database(self, name: str) -> str:
         """Makes the database when it is missing. The server must run.
@@ -119,11 +116,15 @@ class EmbeddedPostgres:
     @property
     def pid(self) -> int | None:
         """The server's process id; None when it does not run."""
-        return int(self._pid_lines()[_PID_LINE]) if self.is_running() else None
+        return self._pid_file.pid if self.is_running() else None
 
     @property
     def _data(self) -> Path:
         return account.existing_home(self.folder) / "data"
+
+    @property
+    def _pid_file(self) -> PidFile:
+        return PidFile(self._data)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -131,33 +132,10 @@ class EmbeddedPostgres:
         with account.locked(self.folder / "lock"):
             yield
 
-    def _pid_lines(self) -> list[str]:
-        try:
-            return (self._data / "postmaster.pid").read_text().splitlines()
-        except OSError:
-            return []
-
-    def _lives(self) -> bool:
-        """True when the process in the pid file lives and is this folder's server, not one that got a dead server's number."""
-        try:
-            pid = int(self._pid_lines()[_PID_LINE])
-            os.kill(pid, 0)
-        except PermissionError:
-            pass
-        except (OSError, IndexError, ValueError):
-            return False
-        if not Path("/proc/self/cwd").exists():
-            return True
-        try:
-            # A PostgreSQL server works inside its data folder.
-            return Path(f"/proc/{pid}/cwd").readlink() == self._data.resolve()
-        except OSError:
-            return False
-
     def _settle(self) -> None:
         """Waits while the server is on its way up or down, as after a start that took too long."""
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while self._lives() and not self.is_running() and time.monotonic() < deadline:
+        while self._pid_file.is_alive() and not self.is_running() and time.monotonic() < deadline:
             time.sleep(0.1)
 
     def _stays_up(self) -> bool:
@@ -177,9 +155,9 @@ class EmbeddedPostgres:
             if not password.exists():
                 _write_private(password, secrets.token_urlsafe(24))
             self._init()
-        if not self._lives():
+        if not self._pid_file.is_alive():
             # A pid file that a dead server left: the next would wait for whoever has that number now.
-            (self._data / "postmaster.pid").unlink(missing_ok=True)
+            self._pid_file.path.unlink(missing_ok=True)
 
     def _init(self) -> None:
         """Makes the data folder, whole or not at all."""
@@ -252,7 +230,7 @@ class EmbeddedPostgres:
     def _create_database(self, name: str) -> None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"database name {name!r}: lower-case letters, digits and underscores are allowed, 63 at most")
-        import psycopg  # noqa: PLC0415 - 0.1 s that a command without a ledger must not pay
+        import psycopg
 
         address = self.url("postgres").replace("+psycopg", "", 1)
         try:

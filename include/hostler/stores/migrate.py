@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, text
 
-from hostler.stores.database import Database, guarded, schema_version
+from hostler.stores.database import Database, schema_version
+from hostler.stores.faults import guarded
 from hostler.stores.locks import MIGRATION, take_lock
 from hostler.stores.tables import HEAD, SCHEMA
 
@@ -42,7 +43,7 @@ def is_current(url: str) -> bool:
 
 def config_for(connection: Connection | None) -> "Config":
     """Returns Alembic's settings; with a connection they can run migrations on it, without one only list them."""
-    from alembic.config import Config  # noqa: PLC0415 - 0.2 s that only a migration needs
+    from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", "hostler.stores:migrations")
@@ -65,7 +66,7 @@ class _Migration(Database):
     @guarded
     def run(self, direction: str, revision: str) -> None:
         """Runs Alembic's command in one transaction, one program at a time."""
-        from alembic import command  # noqa: PLC0415 - as above
+        from alembic import command
 
         move = functools.partial(getattr(command, direction), revision=revision)
         with self.change() as connection:

@@ -15,7 +15,8 @@ from hostler.ledger.view import make_view
 from hostler.model.enums import LeaseState
 from hostler.model.lease import Event, Fence, Intent, Lease, LeaseView, Node, Record
 from hostler.stores import purchase, rows
-from hostler.stores.database import Database, guarded
+from hostler.stores.database import Database
+from hostler.stores.faults import guarded
 from hostler.stores.locks import EVENTS, PURCHASE, take_lock
 from hostler.stores.tables import events as event_table
 from hostler.stores.tables import leases, meta, stock_outs, switches

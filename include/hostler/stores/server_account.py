@@ -12,7 +12,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata, util
 from pathlib import Path
 from subprocess import run
@@ -57,8 +57,9 @@ def give(path: Path) -> None:
 
 def home_for(folder: Path) -> Path:
     """Returns the folder that holds the server's data, made when missing: ``folder``, or what its link ``home`` names."""
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o711 if is_root() else 0o700)
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o711 if is_root() else 0o700)
     link = folder / "home"
     if not link.is_symlink():
         if not is_root() or is_reachable(folder):
@@ -76,10 +77,18 @@ def existing_home(folder: Path) -> Path:
 
 
 def remove_home(folder: Path) -> None:
-    """Deletes the folder and what its link names. The server must be stopped."""
+    """Deletes all that a server keeps in the folder or elsewhere, and the folder when nothing else is in it.
+
+    The server must be stopped.
+    """
     home = existing_home(folder)
-    for path in {home, folder}:
-        shutil.rmtree(path, ignore_errors=True)
+    for name in ("data", "data.part"):
+        shutil.rmtree(home / name, ignore_errors=True)
+    for name in ("home", "password", "password.part", "port", "lock"):
+        (folder / name).unlink(missing_ok=True)
+    for emptied in (home, folder):
+        with suppress(OSError):
+            emptied.rmdir()
 
 
 def find_programs() -> Path:

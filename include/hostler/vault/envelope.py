@@ -64,9 +64,9 @@ def _cipher(key: bytes, salt: bytes, object_id: str) -> Any:
     if len(key) != KEY_BYTES:
         raise ValueError(f"data key: {KEY_BYTES} bytes expected, {len(key)} given")
     try:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - see the module's last paragraph
-        from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - as above
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415 - as above
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
     except ImportError as error:
         raise CryptographyMissingError("the cryptography package is missing: the setup recipe installs it") from error
     info = b"hostler envelope 1\0" + object_id.encode()
@@ -165,7 +165,7 @@ class _Opener:
 
     def open(self, frame: bytes, count: int, *, last: bool) -> bytes:
         """Returns the frame's plain bytes. Raises EnvelopeError."""
-        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - see the module's last paragraph
+        from cryptography.exceptions import InvalidTag
 
         if len(frame) < _TAG_BYTES or count > _MAX_FRAMES:
             raise EnvelopeError(f"{self._object_id}: cut short or damaged at frame {count}")

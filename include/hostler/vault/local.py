@@ -86,7 +86,7 @@ class LocalKeys:
 
     def user_certificate(self, principal: str, valid_s: float = 3600) -> UserCertificate:
         """Returns a fresh key and a certificate for ``principal`` that ends ``valid_s`` seconds from now."""
-        import asyncssh  # noqa: PLC0415 - 0.3 s to import; the command line starts without it
+        import asyncssh
 
         now = self._clock()
         authority = asyncssh.import_private_key(ssh_keys.private_pem(self._derive("user authority", _KEY_BYTES), "authority"))

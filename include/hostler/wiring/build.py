@@ -13,11 +13,9 @@ from hostler.cloud.session import SessionSource
 from hostler.config.clouds import ReachSettings
 from hostler.config.schema import FleetFile
 from hostler.lifecycle.fleet import Fleet
-from hostler.lifecycle.seams import Seams
 from hostler.reach.port import Target
 from hostler.reach.ssh import SshTransport
 from hostler.recipes import user_data
-from hostler.recipes.backup import seal
 from hostler.recipes.control import SshNodeControl
 from hostler.stores.postgres import PostgresLedger
 from hostler.vault.local import LocalKeys
@@ -55,7 +53,6 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         user_data=lambda intent: user_data.build(intent, keys, user=settings.ssh_user),
         sleep=asyncio.sleep,
         secret=secret,
-        seams=Seams(seal=partial(seal, keys=keys)),
     )
 
 

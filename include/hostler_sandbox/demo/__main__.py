@@ -18,7 +18,7 @@ from hostler_sandbox.demo.stage import Stage, StageOptions
 from hostler_sandbox.demo.story import Story, outcome_table, step_table
 
 FOLDER = Path(".demo")
-_RUN_S = 300.0
+_RUN_S = 600.0
 
 
 def main() -> int:

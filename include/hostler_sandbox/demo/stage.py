@@ -23,7 +23,8 @@ from hostler_sandbox.kept import Kept
 
 ROOT: Final = Path(__file__).parents[3]
 CONNECTION: Final = "sandbox_aws"
-_SANDBOX_START_S: Final = 60.0
+_SANDBOX_START_S: Final = 120.0
+_AIRFLOW_START_S: Final = 400.0
 
 
 class StageError(RuntimeError):
@@ -102,7 +103,7 @@ class Stage:
         self._airflow = LocalAirflow(self._airflow_place(server.ensure_database("airflow")))
         self._parts.callback(self._airflow.stop)
         self._airflow.start()
-        self._airflow.wait_healthy()
+        self._airflow.wait_healthy(_AIRFLOW_START_S)
 
     def stop(self) -> None:
         """Ends all parts, last first. Safe to call twice."""

@@ -1,6 +1,7 @@
 """First boot of a node: reads cloud-config user data and does what cloud-init would do with it.
 
-Honoured keys: ``ssh_keys``, ``users``, ``ssh_authorized_keys``, ``write_files``, ``bootcmd``, ``runcmd``, ``hostname``, ``fqdn``,
+Honoured keys: ``ssh_keys``, ``users``, ``ssh_authorized_keys``, ``write_files``, ``bootcmd``, ``runcmd``, ``hostname``,
+``fqdn``,
 ``packages``, ``package_update``. Other keys are logged as not honoured, never silently taken. A user-data text that starts with
 ``#!`` runs as a script after boot. Paths are inside the node's root folder; in ``bootcmd``, ``runcmd`` and scripts, absolute
 paths below /etc, /home, /mnt, /opt, /root, /srv and /var are led there too, since these commands are written for a machine of
@@ -43,6 +44,8 @@ _HONOURED: Final = frozenset(
     ]
 )
 _GUEST_PATH: Final = re.compile(r"(?<![\w.$}/~-])/(?=(?:etc|home|mnt|opt|root|srv|var)(?:/|\s|$|[\"';:)]))")
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The one in C where PyYAML was built with it: 10 x faster."""
 DEFAULT_USER: Final = "ubuntu"
 
 
@@ -85,7 +88,7 @@ class CloudConfig:
     warnings: tuple[str, ...] = field(default=())
 
 
-def parse(user_data: str, *, key_pair: str | None = None) -> CloudConfig:
+def parse(user_data: str, *, key_pair: str | None = None) -> CloudConfig:  # noqa: PLR0911  # one return for each kind of text
     """Reads user data. Bad user data never stops a boot (nor does it on a real machine): it becomes a warning.
 
     Args:
@@ -102,7 +105,7 @@ def parse(user_data: str, *, key_pair: str | None = None) -> CloudConfig:
     if not text.startswith("#cloud-config"):
         return replace(plain, warnings=("user data is neither #cloud-config nor a #! script: not used",))
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=_LOADER)  # noqa: S506  # both are the safe loader
         if document is None:
             return plain
         if not isinstance(document, dict):

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from hostler_sandbox.nodes import processes
 from hostler_sandbox.nodes.processes import Mark
@@ -26,8 +27,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where commands run: the node's mark with its root folder, its environment and, when its disk is full, no growth of files."""
+    """Where commands run: the node's root folder, its mark, its environment and, when its disk is full, no growth of files."""
 
+    root: Path
     mark: Mark
     environment: Mapping[str, str]
     is_disk_full: bool = False
@@ -38,10 +40,10 @@ async def start(
 ) -> aio.Process:
     """Starts a shell command (None: a shell that reads its input) in an own session. The caller reads the pipes."""
     argv = [SHELL, "-c", command] if command is not None else [SHELL]
-    prefix = processes.shell_prefix(place.mark.limits)
+    prefix = processes.shell_prefix(place.mark)
     if place.is_disk_full:
-        # No byte can be added to any file: what a full disk does, but for pipes. Real for every process that starts from now on;
-        # ``Machine.fill_disk`` sees to those that run already.
+        # No byte can be added to any file: what a full disk does, but for pipes. Real for every process that starts
+        # from now on; ``Machine.fill_disk`` sees to those that run already.
         prefix += 'ulimit -S -f 0; trap "" XFSZ; '
     argv = [SHELL, "-c", f'{prefix}exec "$0" "$@"', *argv]
     return await asyncio.create_subprocess_exec(
@@ -49,7 +51,7 @@ async def start(
         stdin=aio.PIPE,
         stdout=aio.PIPE,
         stderr=aio.PIPE,
-        cwd=place.mark.root,
+        cwd=place.root,
         env={**place.environment, "USER": user, "LOGNAME": user, **(extra or {})},
         start_new_session=True,
     )

@@ -1,6 +1,7 @@
 """Hardware faults that a node's accelerators can be given, as rows of data: what each writes into the hardware state.
 
-Each fault is a mapping: ``kind``, ``gpu`` (index, 0 when left out) and what the kind takes. The kernel log lines follow captures
+Each fault is a mapping: ``kind``, ``gpu`` (index, 0 when left out) and what the kind takes. The kernel log lines follow
+captures
 of real machines. They clear as real ones do: volatile counters and pending remaps by a reboot, the rest not.
 
 Source: https://docs.nvidia.com/deploy/xid-errors/, nvml.h (throttle bits), kernel logs in public issue reports.
@@ -13,6 +14,8 @@ from hostler_sandbox.nodes.guest.state import XID_EVENTS, NodeState
 
 Fault = Mapping[str, object]
 _RESET, _REBOOT = 1, 2
+_OFF_THE_BUS, _REMAP, _REMAP_FAILED = 79, 63, 64
+_UNCORRECTABLE, _NEEDS_RESET = frozenset({48, 94, 95}), frozenset({74, 95, 119, 120})
 _WORDS: Final = {
     31: "pid=1234, name=python, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC0 GPCCLIENT_T1_0 faulted",
     48: "pid='<unknown>', name=<unknown>, An uncorrectable double bit error (DBE) has been detected on GPU",
@@ -22,7 +25,7 @@ _WORDS: Final = {
     79: "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
     94: "pid='<unknown>', name=<unknown>, Contained: SM (0x1). RST: No, D-RST: No",
     95: "pid='<unknown>', name=<unknown>, Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No",
-    119: "pid=1234, name=nvidia-smi, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL)",
+    119: "pid=1234, name=nvidia-smi, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76",
 }
 
 
@@ -34,17 +37,17 @@ def _xid(node: NodeState, values: dict[str, str], index: int, fault: Fault) -> N
     with (node.folder / XID_EVENTS).open("a", encoding="utf-8") as events:
         events.write(f"{index} {number}\n")
     prefix = f"gpu.{index}."
-    if number == 79:
+    if number == _OFF_THE_BUS:
         values |= {f"{prefix}lost": "1", f"{prefix}recovery_action": str(_REBOOT)}
-    elif number in {48, 94, 95}:
+    elif number in _UNCORRECTABLE:
         _add(values, f"{prefix}ecc_volatile_uncorrected", 1)
         _add(values, f"{prefix}ecc_aggregate_uncorrected", 1)
-    elif number == 63 and values[f"{prefix}remap_pending"]:
+    elif number == _REMAP and values[f"{prefix}remap_pending"]:
         values |= {f"{prefix}remap_pending": "1"}
         _add(values, f"{prefix}remapped_uncorrected", 1)
-    elif number == 64 and values[f"{prefix}remap_failed"]:
+    elif number == _REMAP_FAILED and values[f"{prefix}remap_failed"]:
         values[f"{prefix}remap_failed"] = "1"
-    if number in {74, 95, 119, 120}:
+    if number in _NEEDS_RESET:
         values[f"{prefix}recovery_action"] = str(_RESET)
 
 

@@ -139,7 +139,9 @@ def install_image(node: NodeState, spec: NodeSpec) -> None:
 
 
 def power_on(node: NodeState) -> None:
-    """What a boot does to the hardware and the kernel: new boot id, modules loaded, volatile counters cleared, services started."""
+    """What a boot does to the hardware and the kernel: new boot id, modules loaded, volatile counters cleared, services
+    started.
+    """
     for name in ("kernel.log", "xid.events", "root/run/reboot-required", "root/run/reboot-required.pkgs"):
         (node.folder / name).unlink(missing_ok=True)
     with node.change() as values:
@@ -162,11 +164,16 @@ def power_on(node: NodeState) -> None:
     node.log_kernel(*_boot_messages(values))
 
 
+_CLEARED_BY_POWER: Final = (
+    "ecc_volatile_corrected", "ecc_volatile_uncorrected", "lost", "recovery_action", "memory_used_mib", "utilisation_percent",
+    "persistence",
+)  # fmt: skip
+
+
 def _reset(values: dict[str, str], prefix: str) -> None:
     """What a power cycle clears: volatile ECC, lost state, pending remaps (done now), throttling, processes."""
     values[f"{prefix}ecc"] = values[f"{prefix}ecc_pending"]
-    cleared = {"ecc_volatile_corrected": "0", "ecc_volatile_uncorrected": "0", "lost": "0", "recovery_action": "0", "processes": "",
-               "throttle": "1", "memory_used_mib": "0", "utilisation_percent": "0", "persistence": "0"}  # fmt: skip
+    cleared = dict.fromkeys(_CLEARED_BY_POWER, "0") | {"processes": "", "throttle": "1"}
     values |= {prefix + key: value for key, value in cleared.items()}
     for key in ("remap_pending", "retire_pending"):
         if values.get(prefix + key):

@@ -11,27 +11,39 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from hostler_sandbox.nodes.guest.programs import ALWAYS
+
 _KEPT_OUT: Final = (
-    "python", "pip", "idle", "pydoc", "2to3", "conda", "uv", "poetry", "docker", "podman", "containerd", "runc", "crun", "nvidia",
-    "nv-", "nvcc", "cuda", "dcgm", "rocm", "apt", "dpkg", "deb", "snap", "systemctl", "systemd", "journalctl", "loginctl", "modprobe",
-    "insmod", "rmmod", "lsmod", "modinfo", "kmod", "lspci", "dmesg", "sudo", "su", "shutdown", "poweroff", "reboot", "halt", "init",
-    "telinit", "hostname", "uname", "aws", "gcloud", "az", "aliyun", "kubectl", "mount", "umount", "swapoff", "swapon", "mkfs", "fdisk",
+    "python", "pip", "idle", "pydoc", "2to3", "conda", "uv", "poetry", "docker", "podman", "containerd", "runc", "crun",
+    "nvidia", "nv-", "nvcc", "cuda", "dcgm", "rocm", "apt", "dpkg", "deb", "snap", "systemctl", "systemd", "journalctl",
+    "loginctl", "modprobe", "insmod", "rmmod", "lsmod", "modinfo", "kmod", "lspci", "dmesg", "sudo", "su", "shutdown",
+    "poweroff", "reboot", "halt", "init", "telinit", "chown", "hostname", "uname", "aws", "gcloud", "az", "aliyun",
+    "kubectl", "mount", "umount", "swapoff", "swapon", "mkfs", "fdisk",
 )  # fmt: skip
 """Beginnings of names that are not linked: what nodes have of their own, and what could change the host."""
 
 FOLDERS: Final = (
-    "dev", "etc/apt/sources.list.d", "etc/modprobe.d", "etc/ssh/sshd_config.d", "etc/docker", "opt/hostler", "proc/driver",
-    "root", "run", "tmp", "usr/bin", "usr/lib/x86_64-linux-gnu", "usr/local/bin", "usr/share", "var/cache", "var/lib", "var/log",
+    "etc", "etc/apt", "etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/modprobe.d", "etc/ssh",
+    "etc/ssh/sshd_config.d", "opt", "opt/hostler", "root", "run", "tmp", "usr", "usr/bin", "usr/lib",
+    "usr/lib/x86_64-linux-gnu", "usr/local", "usr/local/bin", "var", "var/lib", "var/log",
 )  # fmt: skip
+"""Parents before children."""
 
 
 def make_shared_programs(folder: Path, guest: Path) -> None:
-    """Makes, once per sandbox, ``folder/tool`` (starts a stand-in by the name it is called by) and ``folder/host`` (links)."""
-    host = folder / "host"
-    host.mkdir(parents=True, exist_ok=True)
+    """Makes, once per sandbox, ``folder/tool`` (starts a stand-in by the name it is called by), links to it and to the host's.
+
+    ``folder/sbin`` holds what every image has; a node sees it through a link of its own, by which a stand-in finds its node.
+    """
+    host, system = folder / "host", folder / "sbin"
+    for made in (host, system):
+        made.mkdir(parents=True, exist_ok=True)
     tool = folder / "tool"
     tool.write_text(f'#!/bin/sh\nexec "{base_python()}" -I -S "{guest / "launch.py"}" "$0" "$@"\n', encoding="utf-8")
     tool.chmod(0o755)
+    for program in ALWAYS:
+        if not os.path.lexists(system / program):
+            (system / program).symlink_to(tool)
     for source in ("/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"):
         if not Path(source).is_dir():
             continue
@@ -47,12 +59,12 @@ def base_python() -> str:
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
-def make_root(root: Path, *, hostname: str, os_release: str, motd: str) -> None:
+def make_root(root: Path, *, shared: Path, hostname: str, os_release: str, motd: str) -> None:
     """Makes the folders and the files that every image has."""
     for folder in FOLDERS:
-        (root / folder).mkdir(parents=True, exist_ok=True)
-    if not (root / "var/run").exists():
-        (root / "var/run").symlink_to("../run")
+        (root / folder).mkdir()
+    (root / "var/run").symlink_to("../run")
+    (root / "usr/sbin").symlink_to(shared / "sbin")
     files = {
         "etc/hostname": f"{hostname}\n",
         "etc/hosts": f"127.0.0.1 localhost\n127.0.1.1 {hostname}\n",
@@ -66,7 +78,7 @@ def make_root(root: Path, *, hostname: str, os_release: str, motd: str) -> None:
 
 def environment(root: Path, *, node_id: str, shared: Path, hostname: str, metadata_url: str) -> Mapping[str, str]:
     """Returns the environment that every process of the node starts with. Nothing of the host's environment is in it."""
-    path = [root / "usr/local/bin", root / "usr/bin", shared / "host"]
+    path = [root / "usr/local/bin", root / "usr/bin", root / "usr/sbin", shared / "host"]
     return {
         "PATH": ":".join(str(folder) for folder in path),
         "HOME": str(root),
@@ -82,10 +94,3 @@ def environment(root: Path, *, node_id: str, shared: Path, hostname: str, metada
         "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata_url,
         "DEBIAN_FRONTEND": "noninteractive",
     }
-
-
-def link_program(root: Path, name: str, shared: Path) -> None:
-    """Puts a stand-in program on the node's PATH."""
-    link = root / "usr/bin" / name
-    if not os.path.lexists(link):
-        link.symlink_to(shared / "tool")

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import json
+import os
 import resource
 import shutil
+import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +18,14 @@ from hostler_sandbox.nodes import cloud_init, commands, hardware, layout, proces
 from hostler_sandbox.nodes.cloud_init import CloudConfig, User
 from hostler_sandbox.nodes.commands import Finished, Place
 from hostler_sandbox.nodes.guest.interpreter import make_python
-from hostler_sandbox.nodes.guest.programs import ALWAYS
 from hostler_sandbox.nodes.guest.state import FACTS_FILE, NodeState
 from hostler_sandbox.nodes.metadata import Metadata
-from hostler_sandbox.nodes.processes import Mark
 from hostler_sandbox.nodes.ssh_server import NodeSsh, listening_socket
 from hostler_sandbox.nodes_port import BootError, NodeSpec
 
 _REBOOT_S: Final = 0.6
+_GRACE_STEPS: Final = 20
+_GRACE_STEP_S: Final = 0.05
 _INIT_STEP_S: Final = 300
 _OS_RELEASE: Final = """PRETTY_NAME="Ubuntu 24.04.3 LTS"
 NAME="Ubuntu"
@@ -63,7 +65,7 @@ class Machine:
         self._site = site
         self._on_power_off = on_power_off
         self.state = NodeState(site.folder / spec.node_id)
-        self.mark = Mark(self.state.root, processes.new_limits())
+        self.mark = processes.new_mark()
         self.hostname = spec.hostname or f"ip-{spec.address.replace('.', '-')}"
         self.metadata = Metadata(spec, self._power_button)
         self._config = CloudConfig()
@@ -82,7 +84,7 @@ class Machine:
         environment = layout.environment(
             root, node_id=self.spec.node_id, shared=self._site.shared, hostname=self.hostname, metadata_url=url
         )
-        return Place(mark=self.mark, environment=environment, is_disk_full=self.state.read().get("disk.full") == "1")
+        return Place(root=root, mark=self.mark, environment=environment, is_disk_full=self.state.read().get("disk.full") == "1")
 
     def _users(self) -> Mapping[str, User]:
         return {user.name: user for user in self._config.users}
@@ -92,15 +94,14 @@ class Machine:
         values = hardware.first_state(self.spec)
         root = self.state.root
         root.mkdir(parents=True)
-        layout.make_root(root, hostname=self.hostname, os_release=_OS_RELEASE, motd=_MOTD.format(node_id=self.spec.node_id))
-        for program in ALWAYS:
-            layout.link_program(root, program, self._site.shared)
+        motd = _MOTD.format(node_id=self.spec.node_id)
+        layout.make_root(root, shared=self._site.shared, hostname=self.hostname, os_release=_OS_RELEASE, motd=motd)
         base = layout.base_python()
         make_python(root, base, is_managed=self.spec.image == "bare")
         facts = {
             "node_id": self.spec.node_id,
             "address": self.spec.address,
-            "limits": self.mark.limits,
+            "mark": self.mark,
             "hostname": self.hostname,
             "metadata_port": self._site.metadata_port,
             "python_sources": self._site.python_sources,
@@ -153,6 +154,9 @@ class Machine:
                 names = " ".join(self._config.packages)
                 log.append(await self._init_step(f"apt-get update && apt-get install -y {names}"))
             log += [await self._init_step(command) for command in self._config.run_commands]
+        for script in sorted((self.state.root / "var/lib/cloud/scripts/per-boot").glob("*")):
+            if os.access(script, os.X_OK):
+                log.append(await self._init_step(script.read_text(encoding="utf-8")))
         path = self.state.root / "var/log/cloud-init-output.log"
         with path.open("a", encoding="utf-8") as output:
             output.writelines(f"{line}\n" for line in log)
@@ -266,14 +270,28 @@ class Machine:
             self._later = asyncio.get_running_loop().call_later(delay_s, self._press, action)
 
     def _press(self, action: str) -> None:
-        work = self.reboot() if action == "reboot" else self._guest_power_off()
+        work = self._guest_reboot() if action == "reboot" else self._guest_power_off()
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _guest_power_off(self) -> None:
+        await self._ask_to_end()
         await self.power_off()
         await self._on_power_off(self.spec.node_id)
+
+    async def _guest_reboot(self) -> None:
+        await self._ask_to_end()
+        await self.reboot()
+
+    async def _ask_to_end(self) -> None:
+        """What a system's shutdown does first: SIGTERM to all, and some time."""
+        asked = await asyncio.to_thread(processes.processes_of, (self.mark,))
+        processes.send(asked, signal.SIGTERM)
+        for _ in range(_GRACE_STEPS):
+            if not await asyncio.to_thread(processes.processes_of, (self.mark,)):
+                return
+            await asyncio.sleep(_GRACE_STEP_S)
 
     async def reboot(self) -> None:
         """Power off, a moment of silence, power on."""

@@ -1,8 +1,8 @@
 """Finds, stops and ends every process of a node, also daemons that left their session and cleared their environment.
 
-A process belongs to a node when its environment or working directory lies in the node's root folder, when it carries the
-node's resource limit mark, or when its parent, session or process group does. The mark is a pair of values of the limit on
-POSIX message queues (RLIMIT_MSGQUEUE), which nothing uses, every child inherits and no unprivileged process can raise again.
+Every process that the sandbox starts on a node carries the node's mark: a pair of values of the limit on POSIX message queues
+(RLIMIT_MSGQUEUE), which nothing uses, every child inherits and no unprivileged process can raise again. Children, session and
+group of a marked process belong to the node too.
 """
 
 import contextlib
@@ -20,15 +20,11 @@ _MOST: Final = 819_200
 """Linux' default limit in bytes; marks lie below it, and below the present limit if that is lower."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What tells a node's processes from others: its root folder and its pair of (soft, hard) limits in bytes."""
-
-    root: Path
-    limits: tuple[int, int]
+Mark = tuple[int, int]
+"""A node's pair of (soft, hard) limits in bytes."""
 
 
-def new_limits() -> tuple[int, int]:
+def new_mark() -> Mark:
     """Returns a pair that no other node has (1 in 10^11 by chance)."""
     _, hard = resource.getrlimit(resource.RLIMIT_MSGQUEUE)
     most = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
@@ -36,9 +32,9 @@ def new_limits() -> tuple[int, int]:
     return secrets.randbelow(max(1, high)), high
 
 
-def shell_prefix(limits: tuple[int, int]) -> str:
+def shell_prefix(mark: Mark) -> str:
     """Returns bash text that puts the mark on the shell and all it starts."""
-    return f"ulimit -Sq {limits[0]}; ulimit -Hq {limits[1]}; "
+    return f"ulimit -Sq {mark[0]}; ulimit -Hq {mark[1]}; "
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +55,14 @@ def _read(pid: int) -> _Process | None:
     return _Process(pid, fields[0], int(fields[1]), int(fields[2]), int(fields[3]))
 
 
-def _is_marked(pid: int, roots: Collection[bytes], limits: Collection[tuple[bytes, bytes]]) -> bool:
-    with contextlib.suppress(OSError):
-        environment = Path(f"/proc/{pid}/environ").read_bytes().replace(b"\0", b"/\0") + b"/"
-        if any(root in environment for root in roots):
-            return True
-    with contextlib.suppress(OSError):
-        folder = os.fsencode(Path(f"/proc/{pid}/cwd").readlink()) + b"/"
-        if any(folder.startswith(root) for root in roots):
-            return True
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/limits").read_bytes().splitlines():
-            if line.startswith(b"Max msgqueue size"):
-                words = line.split()
-                return (words[3], words[4]) in limits
-    return False
+def _mark_of(pid: int) -> tuple[bytes, bytes] | None:
+    try:
+        text = Path(f"/proc/{pid}/limits").read_bytes()
+    except OSError:
+        return None
+    start = text.find(b"Max msgqueue size")
+    words = text[start : text.find(b"\n", start)].split()
+    return (words[3], words[4]) if start >= 0 else None
 
 
 def processes_of(marks: Collection[Mark]) -> set[int]:
@@ -81,11 +70,10 @@ def processes_of(marks: Collection[Mark]) -> set[int]:
 
     Zombies are left out: they are dead and hold nothing. The caller's own process is never among them.
     """
-    roots = {os.fsencode(os.path.realpath(mark.root)) + b"/" for mark in marks}
-    limits = {(b"%d" % mark.limits[0], b"%d" % mark.limits[1]) for mark in marks}
-    table = [found for path in Path("/proc").iterdir() if path.name.isdigit() and (found := _read(int(path.name)))]
+    wanted = {(b"%d" % soft, b"%d" % hard) for soft, hard in marks}
+    table = [found for name in os.listdir("/proc") if name.isdigit() and (found := _read(int(name)))]  # noqa: PTH208  # 5 x faster
     living = {one.pid: one for one in table if one.state not in "ZX" and one.pid != os.getpid()}
-    mine = {pid for pid in living if _is_marked(pid, roots, limits)}
+    mine = {pid for pid in living if _mark_of(pid) in wanted}
     grown = bool(mine)
     while grown:
         more = {pid for pid, one in living.items() if pid not in mine and {one.ppid, one.session, one.group} & mine}

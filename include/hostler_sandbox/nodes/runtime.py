@@ -15,7 +15,6 @@ from hostler_sandbox.nodes import faults, layout, nvml, processes
 from hostler_sandbox.nodes import metadata as imds
 from hostler_sandbox.nodes.guest.state import FACTS_FILE
 from hostler_sandbox.nodes.machine import Machine, Site
-from hostler_sandbox.nodes.processes import Mark
 from hostler_sandbox.nodes.ssh_server import listening_socket
 from hostler_sandbox.nodes_port import BootError, NodeSpec, PowerOff
 
@@ -229,8 +228,8 @@ def _clear_away(nodes: Path) -> None:
     """Ends what nodes of an earlier sandbox in this folder left running, and deletes their disks."""
     marks = []
     for facts in nodes.glob(f"*/{FACTS_FILE}"):
-        limits = json.loads(facts.read_text(encoding="utf-8"))["limits"]
-        marks.append(Mark(facts.parent / "root", (limits[0], limits[1])))
+        soft, hard = json.loads(facts.read_text(encoding="utf-8"))["mark"]
+        marks.append((soft, hard))
     if marks:
         processes.end_all(marks)
     for folder in nodes.iterdir():

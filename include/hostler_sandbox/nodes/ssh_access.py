@@ -1,7 +1,8 @@
 """Who may log in: authorized keys and user certificates, by the node's own sshd configuration.
 
 Honoured in ``/etc/ssh/sshd_config`` and ``sshd_config.d/*.conf`` (first value wins, as in sshd): ``TrustedUserCAKeys``,
-``AuthorizedPrincipalsFile``, ``AuthorizedKeysFile``, ``AllowUsers``, ``DenyUsers``, ``PermitRootLogin``. A ``Match`` block ends the
+``AuthorizedPrincipalsFile``, ``AuthorizedKeysFile``, ``AllowUsers``, ``DenyUsers``, ``PermitRootLogin``. A ``Match`` block
+ends the
 part that is read. The files are read at each login, so a change needs no restart (a real sshd needs one for its own file).
 
 Source: https://man.openbsd.org/sshd_config

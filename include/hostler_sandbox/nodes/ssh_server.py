@@ -50,7 +50,13 @@ class _Files(asyncssh.SFTPServer):
 
     def __init__(self, chan: asyncssh.SSHServerChannel[bytes], place: Callable[[], Place]) -> None:
         self._place = place
-        super().__init__(chan, chroot=os.fsencode(place().mark.root))
+        super().__init__(chan, chroot=os.fsencode(place().root))
+
+    def exit(self) -> None:
+        """Tells the client that all went well: OpenSSH's sftp and scp fail without an exit status."""
+        super().exit()
+        with contextlib.suppress(OSError):
+            self.channel.exit(0)
 
     def write(self, file_obj: object, offset: int, data: bytes) -> int | Awaitable[int]:
         if self._place().is_disk_full:
@@ -79,7 +85,7 @@ class NodeSsh:
     def set_host_key(self, key: asyncssh.SSHKey) -> None:
         """Sets the key that the node proves itself with. To be called before ``open``."""
         self._options = asyncssh.SSHServerConnectionOptions(
-            server_factory=lambda: _Logins(self._place().mark.root, self._users),
+            server_factory=lambda: _Logins(self._place().root, self._users),
             server_host_keys=[key],
             process_factory=self._run,
             sftp_factory=lambda chan: _Files(chan, self._place),
@@ -159,7 +165,7 @@ class NodeSsh:
     async def _run(self, session: asyncssh.SSHServerProcess[bytes]) -> None:
         user = session.get_extra_info("username")
         if session.command is None:
-            motd = self._place().mark.root / "etc/motd"
+            motd = self._place().root / "etc/motd"
             session.stdout.write(motd.read_bytes() if motd.exists() else b"")
         asked = {_text(key): _text(value) for key, value in session.env.items() if _text(key) in {"LANG", "TERM"}}
         child = await commands.start(self._place(), session.command and _text(session.command), user=user, extra=asked)
@@ -185,7 +191,7 @@ def listening_socket(address: str, port: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((address, port))
         made.listen(128)
-        made.setblocking(False)
+        made.settimeout(0)
     except OSError:
         made.close()
         raise

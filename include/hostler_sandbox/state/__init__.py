@@ -1,1 +1,1 @@
-"""The one state model behind the clouds' wire fronts: stock, quotas, prices, machines, faults, journal."""
+"""The state model that all wire fronts share: stock, quotas, prices, machines and their life. It knows no cloud's words."""

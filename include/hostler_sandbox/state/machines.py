@@ -1,78 +1,120 @@
-"""One simulated machine and its times. States follow from times, so nothing has to run for them to change."""
+"""A rented machine: its states, what it costs, why it ended."""
 
+import threading
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+from hostler_sandbox.nodes_port import NodeSpec
 
 
-def at(seconds: float) -> datetime:
-    """Returns the moment of epoch seconds, aware UTC, in whole seconds as EC2 tells times."""
-    return datetime.fromtimestamp(int(seconds), UTC)
+class MachineState(StrEnum):
+    """Where a machine is in its life. Source of the set: EC2 user guide, "Instance lifecycle"; other clouds' words map onto it."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SHUTTING_DOWN = "shutting-down"
+    TERMINATED = "terminated"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
 
 
-@dataclass(slots=True, kw_only=True)
-class Machine:
-    """A machine from launch to the day it is forgotten. Times are epoch seconds.
+ALIVE: Final = frozenset({MachineState.PENDING, MachineState.RUNNING, MachineState.STOPPING, MachineState.STOPPED})
+"""States of a machine that its owner still holds."""
+
+_SECONDS_PER_HOUR: Final = 3600
+
+
+class Cause(StrEnum):
+    """Who or what ended, stopped or marked a machine."""
+
+    CALLER = "caller"
+    GUEST = "guest"
+    SPOT_CAPACITY = "spot-capacity"
+    SPOT_PRICE = "spot-price"
+    LAUNCH_FAULT = "launch-fault"
+    LAUNCH_KEY = "launch-key"
+    HARDWARE = "hardware"
+    CAPACITY_BLOCK = "capacity-block"
+    RESET = "reset"
+
+
+LOSSES: Final = frozenset(Cause) - {Cause.CALLER, Cause.RESET, Cause.GUEST}
+"""Causes that count as a lost node: the cloud took it. A guest that powers itself off is the owner's own doing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineOrder:
+    """A machine asked for.
 
     Attributes:
-        token: the client token, None when none was sent. fingerprint: its launch parameters.
-        running_at: when ``pending`` ends. ended_at: when it stopped being paid for; None while it is.
-        terminated_at: when ``shutting-down`` ends. stopped_at, started_again_at: of stop and start.
-        end_code, end_text: reason as EC2 tells it.
-        visible_at: before this, get and list do not show it.
+        capacity_type: ``on-demand``, ``spot`` or ``reserved`` (then neither pool nor quota is asked).
+        max_price: most that a spot machine may cost an hour; None: up to the on-demand price.
+        dies_on_power_off: a guest's power-off ends the machine; else it stops.
+        hidden_s: sandbox seconds until lists show it, beside the sandbox's own list lag.
     """
 
-    machine_id: str
-    reservation_id: str
+    cloud: str
     region: str
     zone: str
     instance_type: str
     capacity_type: str
-    usd_per_hour: Decimal
+    vcpu_count: int
+    max_price: Decimal | None = None
+    dies_on_power_off: bool = False
+    hidden_s: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Machine:
+    """A machine that was granted. Changed only by the estate, under its lock.
+
+    Attributes:
+        paid_from_at: start of the present interval that costs; None while none does. paid_s: seconds of the intervals before.
+        ended_at: when the end began: from here nothing is paid. gone_at: from here lists omit it; None while that is open.
+        changed_by: cause of the last change of state; None at first.
+        version: grows with every change, for caches.
+        spec: what boots when pending is over; None: nothing does. node_lock: held over each call to the runtime about it.
+        has_node: its node was booted. is_killed: the runtime has let it go.
+    """
+
+    machine_id: str
+    order: MachineOrder
+    price_usd_per_hour: Decimal
+    launched_at: datetime
+    visible_at: datetime
     address: str
-    tags: dict[str, str]
-    launched_at: float
-    running_at: float
-    visible_at: float
-    token: str | None = None
-    fingerprint: str = ""
-    image_id: str = ""
-    subnet_id: str = ""
-    group_ids: tuple[str, ...] = ()
-    profile_arn: str | None = None
-    shutdown_behaviour: str = "stop"
-    spot_request_id: str | None = None
-    is_protected: bool = False
-    is_encrypted: bool = False
-    kms_key_id: str | None = None
-    http_tokens: str = "optional"
-    ended_at: float | None = None
-    terminated_at: float | None = None
-    stopped_at: float | None = None
-    stop_done_at: float | None = None
-    end_code: str = ""
-    end_text: str = ""
-    paid_before_s: float = 0.0
-    reclaim_at: float | None = None
-    user_data: str = field(default="", repr=False)
+    state: MachineState = MachineState.PENDING
+    state_since_at: datetime
+    paid_from_at: datetime | None
+    paid_s: float = 0.0
+    running_at: datetime | None = None
+    ended_at: datetime | None = None
+    gone_at: datetime | None = None
+    changed_by: Cause | None = None
+    marked_by: Cause | None = None
+    marked_at: datetime | None = None
+    takes_effect_at: datetime | None = None
+    fails_with: Cause | None = None
+    is_boot_broken: bool = False
+    spec: NodeSpec | None = None
+    node_lock: threading.Lock = field(default_factory=threading.Lock)
+    has_node: bool = False
+    is_killed: bool = False
+    version: int = 0
+    notes: dict[str, str] = field(default_factory=dict)
 
-    def state(self, now: float) -> str:
-        """Returns EC2's word for the state: pending, running, shutting-down, terminated, stopping, stopped."""
-        if self.terminated_at is not None:
-            return "terminated" if now >= self.terminated_at else "shutting-down"
-        if self.stopped_at is not None:
-            return "stopped" if now >= (self.stop_done_at or 0) else "stopping"
-        return "running" if now >= self.running_at else "pending"
+    def cost_usd(self, now: datetime) -> Decimal:
+        """Returns what it has cost until now: price times the time between launch (or start) and the begin of its end or stop."""
+        paid_s = self.paid_s
+        if self.paid_from_at is not None:
+            paid_s += max(0.0, (now - self.paid_from_at).total_seconds())
+        return self.price_usd_per_hour * Decimal(str(round(paid_s, 3))) / _SECONDS_PER_HOUR
 
-    def is_live(self) -> bool:
-        """True while it is paid for or may be again: neither terminated nor on its way there."""
-        return self.terminated_at is None
-
-    def paid_s(self, now: float) -> float:
-        """Returns the seconds it was or is paid for, in whole seconds as EC2 bills them."""
-        running = 0.0 if self.stopped_at is not None else (self.ended_at or now) - int(self.launched_at)
-        return self.paid_before_s + max(0.0, float(int(running)))
-
-    def cost_usd(self, now: float) -> Decimal:
-        """Returns price times paid time."""
-        return self.usd_per_hour * Decimal(self.paid_s(now)) / 3600
+    def stop_paying(self, now: datetime) -> None:
+        """Closes the interval that costs, if one is open."""
+        if self.paid_from_at is not None:
+            self.paid_s += max(0.0, (now - self.paid_from_at).total_seconds())
+            self.paid_from_at = None

@@ -219,7 +219,19 @@ def test_probe_when_nvml_hangs_in_the_middle_then_what_it_said_before_is_kept(no
     found = node.probe()
 
     assert [entry["temperature_c"] for entry in found["accelerators"]] == [40, None, None]
-    assert "no answer in" in found["accelerators"][1]["error"]
+    assert "no answer in" in found["accelerators"][1]["missing"]["temperature_c"]
+    assert found["accelerators"][1]["error"] is None
+
+
+def test_probe_when_nvml_crashes_before_the_first_device_then_nvidia_smi_is_asked(node):
+    node.nvml("import os\n" + FAKE_NVML.replace("return index", "os.kill(os.getpid(), 11)").replace("SICK", "pass"))
+    node.smi("tesla-t4.xml")
+
+    found = node.probe()
+
+    assert found["source"] == "nvidia-smi"
+    assert found["errors"] == ["nvml: exit status -11"]
+    assert found["accelerators"][0]["temperature_c"] == 40
 
 
 def test_probe_when_the_library_does_not_fit_the_driver_then_both_answers_are_kept(node):

@@ -118,14 +118,28 @@ def test_openssh_client_when_installed_then_logs_in_and_copies(boot, bench, tmp_
     known = tmp_path / "known"
     address, port = node.spec.address, node.spec.ssh_port
     known.write_text(f"[{address}]:{port} {bench.identity.host.export_public_key().decode()}")
-    options = ["-F", "none", "-i", str(key), "-o", f"UserKnownHostsFile={known}", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"]
+    options = [
+        "-F",
+        "none",
+        "-i",
+        str(key),
+        "-o",
+        f"UserKnownHostsFile={known}",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "StrictHostKeyChecking=yes",
+    ]
     done = subprocess.run(
         ["ssh", *options, "-p", str(port), f"hostler@{address}", "hostname; cat"],
         input=b"hello", capture_output=True, timeout=30, check=False,
     )  # fmt: skip
     assert done.stdout == f"{node.spec.hostname}\nhello".encode(), done.stderr
     copied = subprocess.run(
-        ["scp", *options, "-P", str(port), str(known), f"hostler@{address}:/opt/hostler/k"], capture_output=True, timeout=30, check=False
+        ["scp", *options, "-P", str(port), str(known), f"hostler@{address}:/opt/hostler/k"],
+        capture_output=True,
+        timeout=30,
+        check=False,
     )
     assert copied.returncode == 0, copied.stderr
     assert (node.root / "opt/hostler/k").read_bytes() == known.read_bytes()

@@ -15,6 +15,7 @@ from hostler.cloud.errors import (
     CloudConfigError,
     CloudUnavailableError,
     NodeNotFoundError,
+    TeardownRefusedError,
 )
 from hostler.cloud.session import SessionSource
 from hostler.cloud.tags import DEPLOYMENT, OWNER_PREFIXES, is_foreign
@@ -113,7 +114,7 @@ class AwsDriver:
             found = [self._machine(instance, region) for instance in _instances(answer.get("Reservations", ()))]
         if not found:
             raise NodeNotFoundError(f"EC2 knows no {provider_id} in {region}", code=_UNKNOWN_ID)
-        if found[0].provider_id != provider_id or self._is_foreign(found[0]):
+        if found[0].provider_id != provider_id or not self._has_our_tag(found[0]):
             raise NodeNotFoundError(f"{provider_id} in {region} is not a machine of deployment {self._deployment}")
         return found[0]
 
@@ -121,7 +122,7 @@ class AwsDriver:
         """See ``CloudDriver.list_nodes``."""
         with drawn("list_nodes", "read"):
             found = [self._machine(instance, region) for instance in self._ours(region, tags)]
-        return tuple(machine for machine in found if not self._is_foreign(machine))
+        return tuple(machine for machine in found if self._has_our_tag(machine))
 
     def terminate(self, region: str, provider_id: str) -> None:
         """See ``CloudDriver.terminate``.
@@ -132,6 +133,8 @@ class AwsDriver:
         seen = self._seen(region, provider_id)
         if seen is not None and seen.state is MachineState.TERMINATED:
             raise NodeNotFoundError(f"{provider_id} in {region} is terminated")
+        if seen is not None and is_foreign(seen.tags, self._deployment):
+            raise TeardownRefusedError(f"{provider_id} in {region} carries our tag, but another owner claims it too; ask them")
         self._calls.call(region, "terminate_instances", effect="delete", InstanceIds=[provider_id])
 
     def list_interruptions(self, region: str) -> tuple[Interruption, ...]:
@@ -145,7 +148,7 @@ class AwsDriver:
             found = [
                 *notices.of_spot_requests(self._spot_requests(region), region, now),
                 *notices.of_instances(instances, region, now),
-                *notices.of_statuses(self._statuses_with_events(region), region, now),
+                *notices.of_statuses(self._scheduled(region), region, now),
             ]
             return notices.one_per_machine(notice for notice in found if notice.provider_id in ids)
 
@@ -158,7 +161,7 @@ class AwsDriver:
         with drawn("list_foreign", "read"):
             found = self._calls.pages(region, "describe_instances", "Reservations", Filters=filters)
             machines = [self._machine(instance, region) for instance in _instances(found)]
-        return tuple(machine for machine in machines if self._is_foreign(machine))
+        return tuple(machine for machine in machines if is_foreign(machine.tags, self._deployment))
 
     def _seen(self, region: str, provider_id: str) -> Machine | None:
         """Returns our machine; None when EC2 will not or cannot show it.
@@ -184,15 +187,20 @@ class AwsDriver:
         filters = convert.tag_filters({DEPLOYMENT: self._deployment})
         return self._calls.pages(region, "describe_spot_instance_requests", "SpotInstanceRequests", Filters=filters)
 
-    def _statuses_with_events(self, region: str) -> list[Mapping[str, Any]]:
+    def _scheduled(self, region: str) -> list[Mapping[str, Any]]:
+        """Returns statuses with scheduled events; none where the role may not see them: spot's notices must not go with them."""
         filters = [{"Name": "event.code", "Values": list(notices.EVENT_CODES)}]
-        return self._calls.pages(region, "describe_instance_status", "InstanceStatuses", Filters=filters)
+        try:
+            return self._calls.pages(region, "describe_instance_status", "InstanceStatuses", Filters=filters)
+        except (CloudAuthError, CloudConfigError) as error:
+            _log.warning("scheduled events in %s cannot be seen: %s", region, error)
+            return []
 
     def _machine(self, instance: Mapping[str, Any], region: str) -> Machine:
         return convert.machine(instance, region, self._settings.reach.address)
 
-    def _is_foreign(self, machine: Machine) -> bool:
-        return is_foreign(machine.tags, self._deployment)
+    def _has_our_tag(self, machine: Machine) -> bool:
+        return machine.tags.get(DEPLOYMENT) == self._deployment
 
 
 def _instances(reservations: Any) -> Iterator[Mapping[str, Any]]:

@@ -1,16 +1,21 @@
 """The RunInstances request of one order. Pure: the same order and site always give the same request, as its token demands."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hostler.cloud.driver import LaunchOrder
 from hostler.cloud.errors import CloudConfigError
+from hostler.cloud.tags import DEPLOYMENT
 from hostler.drivers.aws.convert import tag_list
 from hostler.drivers.aws.settings import AwsSettings
 from hostler.model.enums import CapacityType
 
 USER_DATA_LIMIT: Final = 16384
 """Bytes before encoding. Source: EC2 user guide, "Run commands at launch"."""
+
+TOKEN_LENGTH: Final = 40
+"""Of 64 that EC2 takes. Source: EC2 API reference, "Ensuring idempotency"."""
 
 METADATA_HOP_LIMIT: Final = 2
 """One hop more than the default: a container behind a bridge is one hop further from the metadata service than the machine."""
@@ -55,7 +60,7 @@ def run_request(order: LaunchOrder, site: Site, settings: AwsSettings) -> dict[s
     request: dict[str, Any] = {
         "MinCount": 1,
         "MaxCount": 1,
-        "ClientToken": order.client_token,
+        "ClientToken": client_token(order),
         "ImageId": site.image_id,
         "InstanceType": order.offering.instance_type,
         "Placement": {"AvailabilityZone": order.offering.zone},
@@ -77,6 +82,14 @@ def run_request(order: LaunchOrder, site: Site, settings: AwsSettings) -> dict[s
         field = "Arn" if settings.instance_profile.startswith("arn:") else "Name"
         request["IamInstanceProfile"] = {field: settings.instance_profile}
     return request
+
+
+def client_token(order: LaunchOrder) -> str:
+    """Returns the token as EC2 gets it: the order's, made this deployment's own.
+
+    Tokens count per account: two deployments in one account that run the same Dag on the same schedule order with equal tokens.
+    """
+    return hashlib.sha256(f"{order.tags[DEPLOYMENT]}\0{order.client_token}".encode()).hexdigest()[:TOKEN_LENGTH]
 
 
 def _network_interface(site: Site, settings: AwsSettings) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
-import hmac
 import json
 import math
 import os
@@ -34,7 +33,10 @@ from hostler.recipes.agent.layout import (
 FINAL = ("succeeded", "failed", "stopped")
 RESTART_STATUS = 75  # EX_TEMPFAIL of sysexits.h: "not done, start me again"; the setup says so before it reboots the node
 REBOOTED = "the node was started anew while the job ran"
+SHUT_DOWN = "the node was shut down while the job ran"
 KILLED = "the job's supervisor on the node was killed; the job's processes were ended"
+_CUT = (REBOOTED, SHUT_DOWN, KILLED)
+_MOST_RESUMES = 8
 _START_S = 20.0
 _STOP_MARGIN_S = 15.0
 
@@ -56,7 +58,8 @@ def start(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def resume(home: NodeHome, job_id: object) -> dict[str, Any]:
-    """Starts a job again that a reboot of the node ended, from its files on the node; any other job is left as it is.
+    """Starts a job again that a reboot of the node cut off (a node that is going down still answers for a while), or that
+    asked for it, from its files on the node. Any other job is left as it is.
 
     Only for jobs that were started with ``may_resume`` (the setup): secrets are kept nowhere on the node.
     """
@@ -64,6 +67,8 @@ def resume(home: NodeHome, job_id: object) -> dict[str, Any]:
     if status(home, job_id).get("may_resume"):
         with locked(folder.lock_file):
             if _may_resume(folder):
+                order = read_json(folder.order_file) or {}
+                write_json(folder.order_file, dict(order, resumes=order.get("resumes", 0) + 1))
                 for path in (folder.supervisor_file, folder.state_file, folder.stop_file):
                     with contextlib.suppress(FileNotFoundError):
                         path.unlink()
@@ -73,8 +78,11 @@ def resume(home: NodeHome, job_id: object) -> dict[str, Any]:
 
 def _may_resume(folder: JobFolder) -> bool:
     state = read_json(folder.state_file) or {}
-    was_cut = state.get("error") == REBOOTED or state.get("exit_code") == RESTART_STATUS
-    return state.get("state") == "failed" and was_cut and bool((read_json(folder.order_file) or {}).get("may_resume"))
+    was_cut = state.get("error") in _CUT or state.get("exit_code") == RESTART_STATUS
+    order = read_json(folder.order_file) or {}
+    return (
+        state.get("state") == "failed" and was_cut and bool(order.get("may_resume")) and order.get("resumes", 0) < _MOST_RESUMES
+    )
 
 
 def _checked(order: dict[str, Any]) -> dict[str, Any]:
@@ -243,6 +251,8 @@ def stop(home: NodeHome, request: dict[str, Any]) -> dict[str, Any]:
     before = status(home, folder.job_id)
     if before["state"] == "missing" or before["state"] in FINAL:
         return before
+    import hmac
+
     order = read_json(folder.order_file) or {}
     if not hmac.compare_digest(str(order.get("attempt_token")).encode(), str(request.get("attempt_token")).encode()):
         return before

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import importlib.util
 import json
 import os
 import platform
 import sys
 from typing import Any, Callable
 
-from hostler.recipes.agent import daemon, expiry, jobs, shipping, supervise
+from hostler.recipes.agent import expiry, jobs, keeping
 from hostler.recipes.agent.layout import (
     PROTOCOL,
     BadRequestError,
@@ -27,7 +26,6 @@ from hostler.recipes.agent.layout import (
     stamp,
     write_json,
 )
-from hostler.recipes.agent.places import open_place
 
 _MOST_INPUT_BYTES = 256 * 1024 * 1024
 _KEY_BYTES = 32
@@ -51,7 +49,7 @@ def configure(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
             write_json(home.node_file, document)
     if order.get("first_expires_in_s") is not None and not home.expiry_file.exists():
         expiry.renew(home, expiry.seconds("first_expires_in_s", order["first_expires_in_s"]))
-    daemon.ensure(home)
+    keeping.ensure(home)
     return {"has_backup": bool(document.get("backup")), "has_cryptography": _has_cryptography()}
 
 
@@ -60,14 +58,16 @@ def _checked_backup(backup: dict[str, Any]) -> dict[str, Any]:
         if len(base64.b64decode(backup["data_key"], validate=True)) != _KEY_BYTES:
             raise BadRequestError("backup.data_key: 32 bytes are needed")
         kept = {name: backup.get(name) for name in ("uri", "data_key", "key_id", "endpoint_url", "region")}
-        if str(kept["uri"]).startswith("file:"):
-            open_place(str(kept["uri"]), kept)
+        if not str(kept["uri"]).startswith(("file:///", "s3://")):
+            raise BadRequestError("backup.uri: file:///folder or s3://bucket/prefix are allowed")
     except (binascii.Error, KeyError, TypeError, AttributeError) as error:
         raise BadRequestError("backup: uri, data_key (base64) and key_id are needed") from error
     return kept
 
 
 def _has_cryptography() -> bool:
+    import importlib.util
+
     return importlib.util.find_spec("cryptography") is not None
 
 
@@ -84,22 +84,29 @@ def start(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
     found = jobs.start(home, order)
     if order.get("expires_in_s") is not None:
         expiry.set_lease_end(home, expiry.seconds("expires_in_s", order["expires_in_s"]))
-    daemon.ensure(home)
+    keeping.ensure(home)
     return found
 
 
 def status(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
     """Tells how a job is, and sees to it that the daemon runs (a reboot ends it)."""
     if home.node_file.exists():
-        daemon.ensure(home)
+        keeping.ensure(home)
     return jobs.status(home, order.get("job_id"))
 
 
 def renew(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
     """Sets the dead man's switch anew."""
     found = expiry.renew(home, expiry.seconds("expires_in_s", order.get("expires_in_s")))
-    daemon.ensure(home)
+    keeping.ensure(home)
     return found
+
+
+def flush(home: NodeHome, _order: dict[str, Any]) -> dict[str, Any]:
+    """Ships what is not shipped yet and lists all that was."""
+    from hostler.recipes.agent import shipping
+
+    return shipping.flush(home)
 
 
 _COMMANDS: dict[str, Command] = {
@@ -110,10 +117,10 @@ _COMMANDS: dict[str, Command] = {
     "status": status,
     "stop": jobs.stop,
     "checkpoint": lambda home, order: jobs.checkpoint(home, order.get("job_id")),
-    "flush": lambda home, _: shipping.flush(home),
+    "flush": flush,
     "renew": renew,
     "log": lambda home, order: jobs.read_log(home, order.get("job_id"), order.get("offset", 0)),
-    "quit": lambda home, _: {"is_gone": daemon.quit_daemon(home)},
+    "quit": lambda home, _: {"is_gone": keeping.quit_daemon(home)},
 }
 
 
@@ -140,9 +147,9 @@ def _order(words: list[str]) -> dict[str, Any]:
 
 def _change_python(home: NodeHome, words: list[str]) -> None:
     """Runs in the environment that the setup made when only that one has the cryptography package."""
-    better = daemon.better_python(home)
+    better = keeping.better_python(home)
     if better and not _has_cryptography():
-        os.execve(better, [better, sys.argv[0], *words], daemon.marked_environment())  # noqa: S606 - the interpreter on purpose
+        os.execve(better, [better, sys.argv[0], *words], keeping.marked_environment())  # noqa: S606 - the interpreter on purpose
 
 
 def main(words: list[str]) -> int:
@@ -151,16 +158,23 @@ def main(words: list[str]) -> int:
     home = NodeHome.from_environment()
     _change_python(home, words)
     name = words[0] if words else ""
-    if name == "daemon":
-        daemon.main(home)
-        return 0
     private_folder(home.agent)
-    if name == "supervise":
-        supervise.main(home, words[1], _order([]))
+    if name in {"daemon", "supervise"}:
+        _stay(home, name, words[1:])
         return 0
     document = _answer(home, name, words[1:])
     sys.stdout.write(json.dumps(document) + "\n")
     return 0 if document["ok"] else 1
+
+
+def _stay(home: NodeHome, name: str, words: list[str]) -> None:
+    """Runs one of the two processes that stay."""
+    from hostler.recipes.agent import daemon, supervise
+
+    if name == "daemon":
+        daemon.main(home)
+    else:
+        supervise.main(home, words[0], _order([]))
 
 
 def _answer(home: NodeHome, name: str, words: list[str]) -> dict[str, Any]:

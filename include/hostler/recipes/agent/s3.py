@@ -149,8 +149,6 @@ class S3:
 
     def _demand(self, method: str, key: str, query: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
         status, headers, answer = self._call(method, key, query, body)
-        if status == _NOT_FOUND:
-            raise FileNotFoundError(key)
         if status not in (_OK, _NO_CONTENT):
             code = re.search(rb"<Code>([A-Za-z0-9]+)</Code>", answer)
             raise StoreError(f"{method} {key}: status {status} {code.group(1).decode() if code else ''}")
@@ -187,6 +185,10 @@ class S3:
         connection.request(method, path + ("?" + asked if asked else ""), body=body or None, headers=headers)
         answer = connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+    def close(self) -> None:
+        """Closes the connection; the next call opens one."""
+        self._drop()
 
     def _drop(self) -> None:
         if self._connection is not None:

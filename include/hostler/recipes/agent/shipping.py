@@ -28,6 +28,8 @@ from hostler.vault.envelope import CryptographyMissingError, Sealer
 
 INDEX_VERSION = 1
 KEPT_STEPS = 3
+WAITING_STEPS = 50
+_ROOM_RATIO = 0.2
 _READ_BYTES = 1024 * 1024
 _ROTATE_WAIT_S = 3.0
 
@@ -51,6 +53,7 @@ class Shipper:
         self._place = open_place(target["uri"], target)
         self._index_key = f"{self._lease_id}/{self._node_name}/index.json"
         self.index = self._known()
+        self._refused: dict[str, Exception] = {}
 
     def _known(self) -> dict[str, Any]:
         """The list of what was shipped: ours, else the store's (a node that lost its folder must not forget)."""
@@ -67,15 +70,19 @@ class Shipper:
         """Ships everything that is complete and not shipped yet: checkpoints, newest first, then the rest.
 
         Raises:
-            StoreError, OSError, CryptographyMissingError, FolderError: it stopped; what was shipped before is on the list.
+            StoreError, OSError, CryptographyMissingError: it stopped; what was shipped before is on the list.
+            FolderError, FileNotFoundError: a checkpoint can't be packed; everything else was shipped.
         """
-        while self._ship_newest_checkpoint():
-            pass
+        for _ in range(WAITING_STEPS):  # then logs and room on the disk have their turn, however fast checkpoints come
+            if not self._ship_newest_checkpoint():
+                break
         for folder in self._jobs():
             self._ship_logs(folder)
             if jobs.is_final(folder):
                 self._ship_results(folder)
             self._prune(folder)
+        if self._refused:
+            raise next(iter(self._refused.values()))
 
     def _jobs(self) -> list[JobFolder]:
         all_jobs = self._home.all_jobs()
@@ -83,19 +90,30 @@ class Shipper:
 
     def _ship_newest_checkpoint(self) -> bool:
         """Ships one checkpoint, the newest that is waiting; False when none is. Looked up anew each time: the job goes on."""
-        known = {entry["key"] for entry in self.index["objects"]}
         waiting = []
         for folder in self._jobs():
-            restored = (read_json(folder.order_file) or {}).get("restore_step")
-            for step, path in folder.steps()[:KEPT_STEPS]:
-                key = f"{self._node_name}/{folder.job_id}/{path.name}.tar.hste"
-                if key not in known and step != restored:
+            safe = self._safe_keys(folder)
+            for step, path in folder.steps():
+                key = self._checkpoint_key(folder, path)
+                if key not in safe and key not in self._refused:
                     waiting.append((path.stat().st_mtime, step, key, path, folder))
         if not waiting:
             return False
         _, step, key, path, folder = max(waiting, key=lambda one: one[:2])
-        self._ship(folder, key, "checkpoint", lambda sealer: folders.pack(path, sealer), step=step)
+        try:
+            self._ship(folder, key, "checkpoint", lambda sealer: folders.pack(path, sealer), step=step)
+        except (folders.FolderError, FileNotFoundError) as error:  # this one can't be packed: the others must not wait for it
+            self._refused[key] = error
         return True
+
+    def _safe_keys(self, folder: JobFolder) -> set[str]:
+        """Keys of what is in the store already, by this job or by the one that it resumes."""
+        restored = (read_json(folder.order_file) or {}).get("restore_step")
+        found = {self._checkpoint_key(folder, path) for step, path in folder.steps() if step == restored}
+        return found | {entry["key"] for entry in self.index["objects"]}
+
+    def _checkpoint_key(self, folder: JobFolder, path: Path) -> str:
+        return f"{self._node_name}/{folder.job_id}/{path.name}.tar.hste"
 
     def _ship_logs(self, folder: JobFolder) -> None:
         known = {entry["key"] for entry in self.index["objects"]}
@@ -150,12 +168,23 @@ class Shipper:
         self._place.put(self._index_key, self._home.index_file(self._lease_id).read_bytes())
 
     def _prune(self, folder: JobFolder) -> None:
-        """Keeps the newest few on the node; older ones are in the store, or newer ones are on their way there."""
-        for _, path in folder.steps()[KEPT_STEPS:]:
+        """Keeps the newest few on the node. Older ones go once they are in the store; when shipping lags far behind and the
+        disk fills, they go anyway: a full disk would end the job.
+        """
+        safe = self._safe_keys(folder)
+        for place, (_, path) in enumerate(folder.steps()):
+            key = self._checkpoint_key(folder, path)
+            if place < KEPT_STEPS or (key not in safe and place < WAITING_STEPS and _has_room(path)):
+                continue
             gone = path.with_name(f".gone-{path.name}")
             with contextlib.suppress(OSError):
                 path.rename(gone)
                 shutil.rmtree(str(gone))
+
+
+def _has_room(path: Path) -> bool:
+    usage = shutil.disk_usage(str(path.parent))
+    return usage.free > _ROOM_RATIO * usage.total
 
 
 def _copy(path: Path, sealer: Sealer) -> None:

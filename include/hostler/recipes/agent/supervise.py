@@ -29,6 +29,7 @@ _TICK_S = 0.2
 _BEAT_S = 1.0
 _DRAIN_S = 5.0
 _READ_BYTES = 65536
+_LAST_WISH = {"checkpoint": True, "checkpoint_wait_s": 15.0, "term_wait_s": 5.0}  # a shutdown waits for 90 s at most
 _NOT_FOR_JOBS = ("HOSTLER_AGENT_PYTHON",)
 
 
@@ -49,6 +50,7 @@ class Supervisor:
         self._metrics = MetricsFollower(folder.metrics_file)
         self._process: subprocess.Popen[bytes] | None = None
         self._beaten_at = float("-inf")
+        self._is_going_down = False
         self._signs: tuple[object, ...] = ()
 
     def run(self) -> None:
@@ -69,6 +71,10 @@ class Supervisor:
             self._set_state("failed", error=f"{type(error).__name__}: {str(error)[:500]}")
         finally:
             self._log.close()
+
+    def go_down(self) -> None:
+        """The node is shutting down: nobody else asks a supervisor to end."""
+        self._is_going_down = True
 
     def _prepare(self) -> None:
         for path in (self._folder.code, self._folder.checkpoints, self._folder.output, self._data_folder()):
@@ -133,7 +139,7 @@ class Supervisor:
         process = self._running()
         while process.poll() is None:
             self._tick()
-            wish = read_json(self._folder.stop_file)
+            wish = _LAST_WISH if self._is_going_down else read_json(self._folder.stop_file)
             if wish is not None:
                 self._stop(wish)
                 return True
@@ -159,11 +165,11 @@ class Supervisor:
             self._log.rotate_when_due()
         self._beat()
 
-    def _beat(self) -> None:
+    def _beat(self, *, at_end: bool = False) -> None:
         """Writes the heartbeat when the job shows life: output, metrics or checkpoints that grow. A workload that never
         reports metrics may be silent for long and well: there, being alive is enough.
         """
-        if time.monotonic() - self._beaten_at < _BEAT_S:
+        if not at_end and time.monotonic() - self._beaten_at < _BEAT_S:
             return
         signs = (self._log.offset, self._metrics.report["lines"], _changed_at(self._folder))
         if signs == self._signs and self._metrics.report["lines"]:
@@ -215,9 +221,13 @@ class Supervisor:
         while self._metrics.follow():
             pass
         self._metrics.follow(at_end=True)
+        self._beat(at_end=True)
         write_json(self._folder.report_file, self._metrics.report)
         code = process.returncode
-        if was_stopped:
+        if self._is_going_down:
+            # A workload that was asked to end may well exit with 0: it has not done its work for that.
+            self._set_state("failed", exit_code=code, error=jobs.SHUT_DOWN)
+        elif was_stopped:
             self._set_state("stopped", exit_code=code)
         elif code == 0:
             self._set_state("succeeded", exit_code=0)
@@ -266,6 +276,7 @@ def main(home: NodeHome, job_id: str, handed: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     write_json(folder.supervisor_file, processes.identity(os.getpid()))
     supervisor = Supervisor(home, folder, handed)
+    signal.signal(signal.SIGTERM, lambda *_: supervisor.go_down())
     os.write(sys.stdout.fileno(), b"+")
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1):

@@ -13,6 +13,7 @@ Exit status 0 whenever the document was written.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -128,12 +129,8 @@ def nvml_readers(nv: Any, handle: Any) -> dict[str, Callable[[], Any]]:
 
     def sram_exceeded() -> bool:
         status = nv.c_nvmlEccSramErrorStatus_v1_t()
-        status.version = nv.nvmlEccSramErrorStatus_v1
-        get("SramEccErrorStatus", status)
+        get("SramEccErrorStatus", ctypes.byref(status))  # the binding hands it on as it is: by value would crash
         return bool(status.bThresholdExceeded)
-
-    def recovery() -> str:
-        return RECOVERY_ACTIONS.get(field("GET_GPU_RECOVERY_ACTION"), "unknown action")
 
     def processes() -> list[Json]:
         return [
@@ -164,7 +161,8 @@ def nvml_readers(nv: Any, handle: Any) -> dict[str, Callable[[], Any]]:
         "pcie_width": lambda: get("CurrPcieLinkWidth"), "pcie_width_max": lambda: get("MaxPcieLinkWidth"),
         "nvlink_active_count": lambda: sum(links()), "nvlink_count": lambda: len(links()),
         "is_persistent": lambda: bool(get("PersistenceMode")), "is_mig_enabled": lambda: bool(get("MigMode")[0]),
-        "mig_instances": lambda: nvml_mig(nv, handle), "processes": processes, "recovery_action": recovery,
+        "mig_instances": lambda: nvml_mig(nv, handle), "processes": processes,
+        "recovery_action": lambda: RECOVERY_ACTIONS.get(field("GET_GPU_RECOVERY_ACTION"), "unknown action"),
     }  # fmt: skip
 
 
@@ -184,7 +182,7 @@ def nvml_mig(nv: Any, handle: Any) -> list[Json]:
 
 def nvml_main() -> int:
     """The child: prints one JSON line for the driver, then one a device, as they are read."""
-    import pynvml as nv  # noqa: PLC0415 - only the child may need it; ImportError is its answer
+    import pynvml as nv
 
     nv.nvmlInit()
     cuda = nv.nvmlSystemGetCudaDriverVersion()
@@ -220,12 +218,13 @@ def read_nvml(document: Json) -> bool:
             rest.append(line)
     if code != 0:
         document["errors"].append("nvml: " + (problem or (rest[-1] if rest else f"exit status {code}")))
-    if not lines:
+    read = [line["accelerator"] for line in lines[1:] if "accelerator" in line]
+    if not read and (not lines or lines[0].get("device_count")):
         return False
-    document.update({name: lines[0].get(name) for name in ("driver_version", "cuda_version")}, source="nvml")
-    document["accelerators"] = [line["accelerator"] for line in lines[1:] if "accelerator" in line]
-    for index in range(len(document["accelerators"]), int(lines[0].get("device_count", 0))):
-        document["accelerators"].append(new_accelerator(index, document["errors"][-1] if document["errors"] else "no answer"))
+    document.update({name: lines[0].get(name) for name in ("driver_version", "cuda_version")}, source="nvml", accelerators=read)
+    for index in range(len(read), int(lines[0].get("device_count", 0))):
+        document["accelerators"].append(new_accelerator(index))
+        document["accelerators"][-1]["missing"] = dict.fromkeys(FIELDS, (document["errors"] or ["nvml: no answer"])[-1])
     return True
 
 

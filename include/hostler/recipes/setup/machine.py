@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -45,6 +47,7 @@ class Machine:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.root = environ.get("HOSTLER_ROOT", "")
         self.home = Path(environ.get("HOSTLER_HOME") or "/opt/hostler")
+        self._reboot_wait_s = float(environ.get("HOSTLER_REBOOT_WAIT_S") or 60)
         self._sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
 
     def path(self, absolute: str) -> Path:
@@ -84,6 +87,13 @@ class Machine:
     def has(self, program: str) -> bool:
         """True when the program is on the PATH."""
         return shutil.which(program) is not None
+
+    def system_python(self) -> str:
+        """Returns the system's own Python, also when this program runs in our virtual environment."""
+        others = [
+            folder for folder in os.environ.get("PATH", "").split(os.pathsep) if Path(folder) != self.home / "venv" / "bin"
+        ]
+        return shutil.which("python3", path=os.pathsep.join(others)) or sys.executable
 
     def read(self, absolute: str) -> str:
         """Returns a system file's text; empty when there is none or it may not be read."""
@@ -138,7 +148,9 @@ class Machine:
         noted = {"reboots": count, "reboot_boot_id": self.boot_id(), "reason": reason, "at_s": round(time.time())}
         self.keep("state.json", {**state, **noted})
         print(f"REBOOT {count} of at most {MOST_REBOOTS}: {reason}", flush=True)
+        signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(REBOOT_STATUS))
         self._call_reboot()
+        time.sleep(self._reboot_wait_s)
         raise SystemExit(REBOOT_STATUS)
 
     def _call_reboot(self) -> None:

@@ -31,13 +31,15 @@ class Apt:
         """Returns installed packages and their versions."""
         done = self._machine.run("dpkg-query", "-W", "-f", "${db:Status-Abbrev} ${Package} ${Version}\\n")
         rows = [line.split() for line in done.output.splitlines()]
-        return {row[1]: row[2] for row in rows if len(row) == 3 and row[0].startswith("ii")}  # noqa: PLR2004 - three columns
+        # the second letter tells what is; the first what is wanted, such as h for hold
+        return {row[1]: row[2] for row in rows if len(row) == 3 and row[0][1:2] == "i"}  # noqa: PLR2004 - three columns
 
     def offers(self, name: str, version: str) -> bool:
         """True when a repository has the package in this version (a beginning); an empty version is any."""
-        rows = self._machine.run("apt-cache", "madison", name).output.splitlines()
-        found = [row.split("|")[1].strip() for row in rows if row.count("|") >= 2]  # noqa: PLR2004 - name | version | source
-        return any(re.sub(r"^\d+:", "", one).startswith(version) for one in found)
+        told = self._machine.run("apt-cache", "policy", name).output
+        found = re.findall(r"^  Candidate: (\S+)$|^ (?:\*\*\*|   ) (\S+) -?\d+$", told, re.MULTILINE)
+        versions = {candidate or listed for candidate, listed in found} - {"(none)"}
+        return any(re.sub(r"^\d+:", "", one).startswith(version) for one in versions)
 
     def refresh(self) -> None:
         """Reads the repositories' lists anew."""
@@ -144,10 +146,19 @@ def package_manager(machine: Machine) -> Apt | Dnf:
 
 def ensure_offered(packages: Apt | Dnf, wanted: Sequence[tuple[str, str]]) -> None:
     """Makes the repositories offer the packages: as they are, after a refresh, or with NVIDIA's own. Raises StepError."""
-    for attempt in (None, packages.refresh, packages.add_nvidia_repository):
-        if attempt is not None:
-            attempt()
-        missing = [f"{name} {version}" for name, version in wanted if not packages.offers(name, version)]
-        if not missing:
-            return
-    raise StepError(f"no repository offers {', '.join(missing)}")
+    missing = _missing(packages, wanted)
+    if missing:
+        packages.refresh()
+        missing = _missing(packages, wanted)
+    if missing:
+        try:
+            packages.add_nvidia_repository()
+        except StepError as error:
+            raise StepError(f"no repository offers {', '.join(missing)}, and NVIDIA's could not be added: {error}") from error
+        missing = _missing(packages, wanted)
+    if missing:
+        raise StepError(f"no repository offers {', '.join(missing)}")
+
+
+def _missing(packages: Apt | Dnf, wanted: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{name} {version}" for name, version in wanted if not packages.offers(name, version)]

@@ -121,16 +121,25 @@ def apply_persistence(context: Context) -> None:
     context.machine.must("nvidia-smi", "-pm", "1", timeout_s=120)
 
 
+def fabric_version(context: Context) -> str | None:
+    """Returns the fabric manager's version, from the program itself or from its package; None when there is none."""
+    told = context.machine.run("nv-fabricmanager", "--version")
+    packages = context.packages.installed()
+    kept = [version for name, version in packages.items() if re.fullmatch(r"nvidia-fabric-?manager(-\d+)?", name)]
+    found = re.search(r"\d+\.\d+(\.\d+)?", told.output if told.code == 0 else " ".join(kept))
+    return found.group(0) if found else None
+
+
 def fabric_problem(context: Context) -> str | None:
     """The fabric manager must be the driver's own version, and active: else NVSwitch machines run no CUDA at all."""
     version, words = loaded_driver(context)
     if version is None:
         return f"no working driver: {words}"
-    done = context.machine.run("nv-fabricmanager", "--version")
-    if done.code != 0:
-        return f"no fabric manager: {done.last_line}"
-    if version not in done.output.split():
-        return f"fabric manager is {done.last_line}, the driver {version}"
+    found = fabric_version(context)
+    if found is None:
+        return "no fabric manager"
+    if found != version:
+        return f"fabric manager {found}, driver {version}"
     state = context.machine.run("systemctl", "is-active", "nvidia-fabricmanager").output.strip()
     return None if state == "active" else f"fabric manager is {state or 'not known'}"
 
@@ -140,8 +149,8 @@ def apply_fabric(context: Context) -> None:
     version, words = loaded_driver(context)
     if version is None:
         raise StepError(f"no working driver: {words}")
-    branch, done = version.partition(".")[0], context.machine.run("nv-fabricmanager", "--version")
-    if version not in done.output.split():
+    branch = version.partition(".")[0]
+    if fabric_version(context) != version:
         names = (f"nvidia-fabricmanager-{branch}", "nvidia-fabricmanager")
         offered = [name for name in names if context.packages.offers(name, version)]
         if not offered:

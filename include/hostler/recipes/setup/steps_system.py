@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 from .packages import Apt
 from .step import Context, Step
@@ -86,7 +85,7 @@ def apply_framework(context: Context) -> None:
     venv = machine.home / "venv"
     python = str(venv / "bin" / "python")
     if machine.run(python, "-m", "pip", "--version").code != 0:
-        make = (sys.executable, "-m", "venv", "--clear", str(venv))
+        make = (machine.system_python(), "-m", "venv", "--clear", str(venv))
         if machine.run(*make, timeout_s=300).code != 0:
             context.packages.refresh()
             context.packages.install([("python3-venv" if isinstance(context.packages, Apt) else "python3-pip", "")])

@@ -6,7 +6,7 @@ import platform
 import re
 
 from .step import Context
-from .steps_driver import loaded_driver
+from .steps_driver import fabric_version, loaded_driver
 from .steps_system import framework_versions
 
 
@@ -17,7 +17,6 @@ def versions(context: Context) -> dict[str, object]:
     nvcc = machine.path("/usr/local/cuda/bin/nvcc")
     cuda = re.search(r"release ([\d.]+)", machine.run(str(nvcc) if nvcc.exists() else "nvcc", "--version").output)
     containers = re.search(r"version ([\d.]+)", machine.run("nvidia-ctk", "--version").output)
-    fabric = re.search(r"\d+(\.\d+){1,2}", machine.run("nv-fabricmanager", "--version").output)
     return {
         "system": release.group(1) if release else None,
         "kernel": platform.release(),
@@ -25,6 +24,6 @@ def versions(context: Context) -> dict[str, object]:
         "driver": loaded_driver(context)[0],
         "cuda_toolkit": cuda.group(1) if cuda else None,
         "container_toolkit": containers.group(1) if containers else None,
-        "fabric_manager": fabric.group(0) if fabric and context.options.needs_fabric else None,
+        "fabric_manager": fabric_version(context) if context.options.needs_fabric else None,
         "framework": framework_versions(context)[0],
     }

@@ -10,12 +10,12 @@ from .state import NodeState
 _VALUE_FLAGS = frozenset({"-o", "-c", "-t", "--option", "--config-file", "--target-release"})
 
 
-def main(program: str, node: NodeState, arguments: list[str]) -> int:
+def main(program: str, node: NodeState, arguments: list[str]) -> int:  # noqa: PLR0911  # one return for each command
     """Runs one command and returns its exit status (100 as the real one for what it cannot do)."""
     words, flags = _split(arguments)
     command, names = (words[0], words[1:]) if words else ("", [])
     if program == "apt-cache":
-        return _policy(node, names) if command == "policy" else 0
+        return {"policy": _policy, "madison": _madison}.get(command, _nothing)(node, names)
     if command == "update":
         return _update(node)
     if command in {"install", "reinstall"}:
@@ -161,4 +161,16 @@ def _policy(node: NodeState, names: list[str]) -> int:
         if found and (values["apt.updated"] == "1" or f"pkg.{name}" in values):
             installed = values.get(f"pkg.{name}", "(none)")
             sys.stdout.write(f"{name}:\n  Installed: {installed}\n  Candidate: {found.version}\n")
+    return 0
+
+
+def _madison(node: NodeState, names: list[str]) -> int:
+    if node.read()["apt.updated"] == "1":
+        for name in names:
+            if found := packages.find(name):
+                sys.stdout.write(f"{name:>10} | {found.version} | http://archive.ubuntu.com/ubuntu noble/main amd64 Packages\n")
+    return 0
+
+
+def _nothing(_node: NodeState, _names: list[str]) -> int:
     return 0

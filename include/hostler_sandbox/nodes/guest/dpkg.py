@@ -14,6 +14,10 @@ _HEAD = """Desired=Unknown/Install/Remove/Purge/Hold
 """
 
 
+_STATUS = "Package: ${Package}\nStatus: ${Status}\nArchitecture: amd64\nVersion: ${Version}\n\n"
+_ROW = "${db:Status-Abbrev} ${Package} ${Version} amd64 (simulated)\n"
+
+
 def main(program: str, node: NodeState, arguments: list[str]) -> int:
     """Runs one query and returns its exit status (1 when a named package is not installed)."""
     flags = [word for word in arguments if word.startswith("-")]
@@ -21,34 +25,34 @@ def main(program: str, node: NodeState, arguments: list[str]) -> int:
     if "--print-architecture" in flags:
         sys.stdout.write("amd64\n")
         return 0
-    if "--configure" in flags or "--audit" in flags or "-C" in flags:
+    if {"--configure", "--audit", "-C"} & set(flags):
         return 0
     if {"-i", "--install"} & set(flags):
         return _install(node, names)
     layout = _layout(flags, names)
     values = node.read()
-    installed = {key[4:]: value for key, value in values.items() if key.startswith("pkg.")}
-    status, found = 0, []
-    for pattern in names or ["*"]:
-        matched = sorted(name for name in installed if fnmatch.fnmatchcase(name, pattern.split(":", 1)[0]))
-        found += matched
-        if not matched:
-            status = 1
-            sys.stderr.write(f"{program}: no packages found matching {pattern}\n")
+    found, unknown = _matched(values, names or ["*"])
+    for pattern in unknown:
+        sys.stderr.write(f"{program}: no packages found matching {pattern}\n")
     if layout is not None:
-        sys.stdout.writelines(_filled(layout, name, installed[name], f"hold.{name}" in values) for name in found)
+        sys.stdout.writelines(_filled(layout, name, values[f"pkg.{name}"], f"hold.{name}" in values) for name in found)
     elif {"-s", "--status"} & set(flags):
-        for name in found:
-            wish = "hold" if f"hold.{name}" in values else "install"
-            sys.stdout.write(
-                f"Package: {name}\nStatus: {wish} ok installed\nArchitecture: amd64\nVersion: {installed[name]}\n\n"
-            )
+        sys.stdout.writelines(_filled(_STATUS, name, values[f"pkg.{name}"], f"hold.{name}" in values) for name in found)
     elif found:
         sys.stdout.write(_HEAD)
-        for name in found:
-            state = "hi" if f"hold.{name}" in values else "ii"
-            sys.stdout.write(f"{state}  {name:<14} {installed[name]:<12} amd64        (simulated)\n")
-    return status
+        sys.stdout.writelines(_filled(_ROW, name, values[f"pkg.{name}"], f"hold.{name}" in values) for name in found)
+    return 1 if unknown else 0
+
+
+def _matched(values: dict[str, str], patterns: list[str]) -> tuple[list[str], list[str]]:
+    """Returns installed names that match, by pattern and name, and the patterns that match none."""
+    installed = sorted(key[4:] for key in values if key.startswith("pkg."))
+    found, unknown = [], []
+    for pattern in patterns:
+        matched = [name for name in installed if fnmatch.fnmatchcase(name, pattern.split(":", 1)[0])]
+        found += matched
+        unknown += [] if matched else [pattern]
+    return found, unknown
 
 
 def _layout(flags: list[str], names: list[str]) -> str | None:

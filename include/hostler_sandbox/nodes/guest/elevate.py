@@ -1,4 +1,4 @@
-"""``sudo`` and ``systemd-run``: run the rest of the command line on the node."""
+"""``sudo``, ``su`` and ``systemd-run``: run the rest of the command line on the node."""
 
 import os
 import sys
@@ -15,6 +15,8 @@ def main(program: str, node: NodeState, arguments: list[str]) -> int:
     """Replaces itself by the asked command; returns an exit status only when it cannot."""
     if program == "systemd-run":
         return _systemd_run(arguments)
+    if program == "su":
+        return _su(arguments)
     user = os.environ.get("USER", "root")
     allowed = {line.split()[0] for line in _lines(node.root / "etc/sudoers")}
     if user not in allowed | {"root"}:
@@ -41,6 +43,16 @@ def main(program: str, node: NodeState, arguments: list[str]) -> int:
         key, _, value = rest.pop(0).partition("=")
         os.environ[key] = value
     return _replace(rest, "sudo") if rest else 1
+
+
+def _su(arguments: list[str]) -> int:
+    """Runs ``-c`` as another user: by name only, since all logins of a node are one user of the host."""
+    command = next((arguments[place + 1] for place, word in enumerate(arguments[:-1]) if word in {"-c", "--command"}), None)
+    shell = next((arguments[place + 1] for place, word in enumerate(arguments[:-1]) if word in {"-s", "--shell"}), "bash")
+    names = [word for word in arguments if not word.startswith("-") and word not in {command, shell}]
+    user = names[0] if names else "root"
+    os.environ.update({"USER": user, "LOGNAME": user})
+    return _replace([shell, "-c", command] if command is not None else [shell], "su")
 
 
 def _systemd_run(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""``hostname``, ``hostnamectl``, ``uname``, ``uptime``, ``nproc``, ``cloud-init status``, ``nvcc --version``."""
+"""``hostname``, ``hostnamectl``, ``uname``, ``uptime``, ``nproc``, ``cloud-init status``, ``nvcc --version``, ``chown``."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from .state import NodeState
 def main(program: str, node: NodeState, arguments: list[str]) -> int:
     """Prints what the program would and returns its exit status."""
     answers = {"hostname": _hostname, "hostnamectl": _hostname, "uname": _uname, "uptime": _uptime, "nproc": _nproc,
-               "cloud-init": _cloud_init, "nvcc": _nvcc}  # fmt: skip
+               "cloud-init": _cloud_init, "nvcc": _nvcc, "chown": _chown}  # fmt: skip
     return answers[program](node, arguments)
 
 
@@ -70,3 +70,17 @@ def _nvcc(node: NodeState, _arguments: list[str]) -> int:
         f"nvcc: NVIDIA (R) Cuda compiler driver (simulated)\nCuda compilation tools, release {toolkit}, V{toolkit}.1\n"
     )
     return 0
+
+
+def _chown(node: NodeState, arguments: list[str]) -> int:
+    """Changes nothing, since all logins of a node are one user of the host; refuses unknown users and missing files."""
+    words = [word for word in arguments if not word.startswith("-")]
+    user = words[0].replace(".", ":").partition(":")[0] if words else ""
+    known = {line.partition(":")[0] for line in (node.root / "etc/passwd").read_text(encoding="utf-8").splitlines()}
+    if user and not user.isdigit() and user not in known:
+        sys.stderr.write(f"chown: invalid user: '{words[0]}'\n")
+        return 1
+    missing = [path for path in words[1:] if not os.path.lexists(path)]
+    for path in missing:
+        sys.stderr.write(f"chown: cannot access '{path}': No such file or directory\n")
+    return 1 if missing or not words[1:] else 0

@@ -1,4 +1,7 @@
-"""``dmesg`` and ``journalctl``: this boot's kernel messages. Stamps count from the host's boot, as ``/proc/uptime`` on a node does."""
+"""``dmesg`` and ``journalctl``: this boot's kernel messages.
+
+Stamps count from the host's boot, as ``/proc/uptime`` on a node does.
+"""
 
 import sys
 import time

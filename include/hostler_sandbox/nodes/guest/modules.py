@@ -1,4 +1,6 @@
-"""``modprobe``, ``lsmod``, ``modinfo``, ``update-initramfs``: the NVIDIA kernel module loads when it is installed and free to."""
+"""``modprobe``, ``lsmod``, ``modinfo``, ``update-initramfs``: the NVIDIA kernel module loads when it is installed and free
+to.
+"""
 
 import sys
 

@@ -17,6 +17,15 @@ _NO_DRIVER = (
 )
 
 
+_SETTINGS = (
+    ("persistence", "-pm", "--persistence-mode"),
+    ("ecc_pending", "-e", "--ecc-config"),
+    ("mig", "-mig", "--multi-instance-gpu"),
+    ("power_limit_watts", "-pl", "--power-limit"),
+)
+"""Reading that a setting changes, and the setting's names."""
+
+
 def main(_program: str, node: NodeState, arguments: list[str]) -> int:
     """Runs one command and returns its exit status."""
     while node.read().get("driver.hangs") == "1":
@@ -32,8 +41,8 @@ def main(_program: str, node: NodeState, arguments: list[str]) -> int:
         )
         return 18
     if "--version" in arguments:
-        text = f"NVIDIA-SMI version  : {library}\nNVML version        : {library.rsplit('.', 1)[0]}\nDRIVER version      : {driver}\n"
-        sys.stdout.write(f"{text}CUDA Version        : {cuda_of(driver)}\n")
+        sys.stdout.write(f"NVIDIA-SMI version  : {library}\nNVML version        : {library.rsplit('.', 1)[0]}\n")
+        sys.stdout.write(f"DRIVER version      : {driver}\nCUDA Version        : {cuda_of(driver)}\n")
         return 0
     found = accelerators(values)
     if not found:
@@ -48,7 +57,9 @@ def main(_program: str, node: NodeState, arguments: list[str]) -> int:
 
 
 def _chosen(found: list[dict[str, str]], arguments: list[str]) -> list[dict[str, str]] | None:
-    """Returns the devices that ``-i`` names (index, UUID, bus id), numbered as the driver numbers them; None for an unknown one."""
+    """Returns the devices that ``-i`` names (index, UUID, bus id), numbered as the driver numbers them; None for an unknown
+    one.
+    """
     for place, one in enumerate(found):
         one["number"] = str(place)
     wanted = _value(arguments, "-i", "--id")
@@ -76,9 +87,7 @@ def _value(arguments: list[str], *names: str) -> str | None:
 def _change(node: NodeState, arguments: list[str], indices: list[str]) -> int | None:
     """Handles what changes a setting; None when nothing of that was asked."""
     reset = {"-r", "--gpu-reset"} & set(arguments)
-    settings = (("persistence", "-pm", "--persistence-mode"), ("ecc_pending", "-e", "--ecc-config"), ("mig", "-mig", "--multi-instance-gpu"),
-                ("power_limit_watts", "-pl", "--power-limit"))  # fmt: skip
-    for key, *names in settings:
+    for key, *names in _SETTINGS:
         value = _value(arguments, *names)
         if value is None:
             continue
@@ -108,7 +117,9 @@ def _change(node: NodeState, arguments: list[str], indices: list[str]) -> int | 
     return 0
 
 
-def _show(node: NodeState, values: dict[str, str], chosen: list[dict[str, str]], arguments: list[str]) -> int:
+def _show(  # noqa: PLR0911  # one return for each form of output
+    node: NodeState, values: dict[str, str], chosen: list[dict[str, str]], arguments: list[str]
+) -> int:
     query = _value(arguments, "--query-gpu")
     if query is not None:
         return smi_query.print_csv(values, chosen, query, _value(arguments, "--format") or "csv")
@@ -118,7 +129,8 @@ def _show(node: NodeState, values: dict[str, str], chosen: list[dict[str, str]],
     lost = [one for one in chosen if one["lost"] == "1"]
     for one in lost:
         sys.stdout.write(
-            f"Unable to determine the device handle for GPU {one['bus_id'][4:]}: GPU is lost.  Reboot the system to recover this GPU\n"
+            f"Unable to determine the device handle for GPU {one['bus_id'][4:]}: GPU is lost.  "
+            "Reboot the system to recover this GPU\n"
         )
     if lost:
         return 15

@@ -52,12 +52,7 @@ _DRIVER: Final[tuple[tuple[str, frozenset[str], tuple[str, ...], tuple[str, ...]
     (r"nvidia-utils-(\d+)(-server)?", frozenset({"library"}), ("nvidia-smi",), ("nvidia-persistenced",)),
     (r"nvidia-compute-utils-(\d+)(-server)?", frozenset({"library"}), ("nvidia-smi",), ("nvidia-persistenced",)),
     (r"libnvidia-compute-(\d+)(-server)?", frozenset({"library"}), (), ()),
-    (
-        r"(?:cuda-drivers-fabricmanager|nvidia-fabricmanager|libnvidia-nscq)-(\d+)",
-        frozenset({"fabric"}),
-        (),
-        ("nvidia-fabricmanager",),
-    ),
+    (r"(?:cuda-drivers-|nvidia-)fabricmanager-(\d+)", frozenset({"fabric"}), ("nv-fabricmanager",), ("nvidia-fabricmanager",)),
 )
 """Name pattern (group 1: driver branch) -> what it gives, its programs, its services."""
 
@@ -154,7 +149,7 @@ def find(name: str) -> Package | None:
         matched = re.fullmatch(pattern, name)
         if matched and matched[1] in DRIVERS:
             release = DRIVERS[matched[1]][0]
-            own = "cuda" in name or "fabric" in name or "nscq" in name
+            own = "cuda" in name or "fabric" in name
             version = f"{release}-1" if own else f"{release}-0ubuntu0.24.04.1"
             return Package(name, version, gives, programs, services, release)
     if toolkit := re.fullmatch(r"cuda-(?:toolkit|nvcc|compiler|libraries|runtime)-(\d+)-(\d+)", name):
@@ -178,7 +173,7 @@ def install(node: NodeState, values: dict[str, str], package: Package) -> list[s
         values.setdefault("pkg.python3-venv", _PLAIN["python3-venv"][0])
     facts = node.facts()
     for program in package.programs:
-        _link(node.root / "usr/bin" / program, facts["tool"])
+        _link(_place(node, program), facts["tool"])
     for service in package.services:
         values.setdefault(f"svc.{service}", "disabled,inactive" if service.startswith("nvidia-") else "enabled,active")
     if "pip" in package.gives:
@@ -191,7 +186,6 @@ def install(node: NodeState, values: dict[str, str], package: Package) -> list[s
         values["fabric.version"] = package.driver
     if "cuda" in package.gives:
         values["cuda.toolkit"] = ".".join(package.version.split(".")[:2])
-        (node.root / "usr/local/cuda/bin").mkdir(parents=True, exist_ok=True)
     if "kernel" in package.gives:
         return require_reboot(node, package.name)
     return _install_module(node, values, package) if "module" in package.gives else []
@@ -223,7 +217,7 @@ def remove(node: NodeState, values: dict[str, str], name: str) -> None:
     if gone is None:
         return
     for program in set(gone.programs) - {one for package in left for one in package.programs}:
-        (node.root / "usr/bin" / program).unlink(missing_ok=True)
+        _place(node, program).unlink(missing_ok=True)
     for service in set(gone.services) - {one for package in left for one in package.services}:
         values.pop(f"svc.{service}", None)
     kept = {one for package in left for one in package.gives}
@@ -242,8 +236,14 @@ def _link_libraries(node: NodeState, facts: dict[str, object]) -> None:
             _link(node.root / "usr/lib/x86_64-linux-gnu" / name, str(library))
 
 
+def _place(node: NodeState, program: str) -> Path:
+    """Returns where a package puts a program; the CUDA compiler is not on the PATH."""
+    return node.root / ("usr/local/cuda/bin" if program == "nvcc" else "usr/bin") / program
+
+
 def _link(link: Path, target: object) -> None:
     if not os.path.lexists(link):
+        link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(str(target))
 
 

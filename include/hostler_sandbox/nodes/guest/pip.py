@@ -34,6 +34,19 @@ hint: See PEP 668 for the detailed specification.
 """  # noqa: E501  # pip's own words
 
 
+_PLAIN_FLAGS = (
+    "-v", "--verbose", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--isolated", "--no-color",
+    "--require-virtualenv", "--no-warn-script-location", "--prefer-binary", "--no-build-isolation", "--require-hashes", "-I",
+    "--ignore-installed", "--force-reinstall", "--pre", "--user",
+)  # fmt: skip
+_VALUE_FLAGS = (
+    "--timeout", "--retries", "--progress-bar", "-i", "--index-url", "--extra-index-url", "--find-links", "-f",
+    "--root-user-action", "--only-binary", "--no-binary", "--cache-dir", "--upgrade-strategy", "--platform", "--python-version",
+    "--trusted-host",
+)  # fmt: skip
+"""Options that are taken and change nothing here."""
+
+
 class PipError(Exception):
     """The install cannot be done; the text is pip's."""
 
@@ -47,14 +60,15 @@ class _Site:
     sources: tuple[str, ...]
 
     def installed(self) -> dict[str, md.Distribution]:
+        """Returns normal name -> distribution in the site folder."""
         return {_name(one.metadata["Name"]): one for one in md.distributions(path=[str(self.target)])}
 
-    def offered(self) -> dict[str, md.Distribution]:
-        found: dict[str, md.Distribution] = {}
-        for one in md.distributions(path=list(self.sources)):
-            if one.metadata["Name"]:
-                found.setdefault(_name(one.metadata["Name"]), one)
-        return found
+    def offered(self, name: str) -> md.Distribution | None:
+        """Returns what the sandbox's interpreter has by that name.
+
+        Found by folder name: reading all would take half a second.
+        """
+        return next(iter(md.Distribution.discover(name=name, path=list(self.sources))), None)
 
 
 def _name(name: str) -> str:
@@ -83,12 +97,11 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
-    for flag in ("-q", "--quiet", "-v", "--verbose", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--isolated",
-                 "--no-color", "--require-virtualenv", "--no-warn-script-location", "--prefer-binary", "--no-build-isolation",
-                 "--require-hashes", "-I", "--ignore-installed", "--force-reinstall", "--pre", "--user", "-y", "--yes"):  # fmt: skip
-        common.add_argument(flag, action="count", default=0)
-    for flag in ("--timeout", "--retries", "--progress-bar", "-i", "--index-url", "--extra-index-url", "--find-links", "-f", "--root-user-action",
-                 "--only-binary", "--no-binary", "--cache-dir", "--upgrade-strategy", "--platform", "--python-version", "--trusted-host"):  # fmt: skip
+    common.add_argument("-q", "--quiet", action="count", default=0)
+    common.add_argument("-y", "--yes", action="store_true")
+    for flag in _PLAIN_FLAGS:
+        common.add_argument(flag, action="store_true")
+    for flag in _VALUE_FLAGS:
         common.add_argument(flag, action="append")
     common.add_argument("-t", "--target")
     common.add_argument("-r", "--requirement", action="append", default=[])
@@ -121,7 +134,7 @@ def _lines(paths: Iterable[str]) -> list[str]:
 
 
 def _install(site: _Site, options: argparse.Namespace) -> int:
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415  # found on the sources, set just now
+    from packaging.requirements import InvalidRequirement, Requirement  # found on the sources, set just now
 
     if options.no_index:
         raise PipError("ERROR: Could not find a version that satisfies the requirement (from versions: none)")
@@ -145,8 +158,8 @@ def _install(site: _Site, options: argparse.Namespace) -> int:
 
 def _resolve(site: _Site, wanted: list[Any], limits: dict[str, Any], *, follow: bool) -> dict[str, md.Distribution]:
     """Returns name -> distribution for all that has to be added; raises PipError when one is not to be had."""
-    offered, installed = site.offered(), site.installed()
-    from packaging.requirements import Requirement  # noqa: PLC0415
+    installed = site.installed()
+    from packaging.requirements import Requirement
 
     chosen: dict[str, md.Distribution] = {}
     done: set[tuple[str, frozenset[str]]] = set()
@@ -156,11 +169,10 @@ def _resolve(site: _Site, wanted: list[Any], limits: dict[str, Any], *, follow: 
         key = (_name(asked.name), frozenset(asked.extras))
         if asked.marker and not asked.marker.evaluate({"extra": ""}):
             continue
-        _check_one(asked, limits.get(key[0]), offered.get(key[0]))
+        one = _fitting(asked, limits.get(key[0]), site.offered(key[0]))
         if key in done:
             continue
         done.add(key)
-        one = offered[key[0]]
         there = installed.get(key[0])
         if there is None or there.version != one.version:
             chosen[key[0]] = one
@@ -174,16 +186,15 @@ def _applies(need: Any, extras: set[str]) -> bool:
     return applies
 
 
-def _check_one(asked: Any, limit: Any, one: md.Distribution | None) -> None:
-    fits = one is not None and all(
+def _fitting(asked: Any, limit: Any, one: md.Distribution | None) -> md.Distribution:
+    if one is not None and all(
         spec is None or spec.specifier.contains(one.version, prereleases=True) for spec in (asked, limit)
+    ):
+        return one
+    raise PipError(
+        f"ERROR: Could not find a version that satisfies the requirement {asked} "
+        f"(from versions: {one.version if one else 'none'})\nERROR: No matching distribution found for {asked}"
     )
-    if not fits:
-        versions = one.version if one else "none"
-        raise PipError(
-            f"ERROR: Could not find a version that satisfies the requirement {asked} (from versions: {versions})\n"
-            f"ERROR: No matching distribution found for {asked}"
-        )
 
 
 def _link(site: _Site, chosen: dict[str, md.Distribution]) -> None:
@@ -199,7 +210,8 @@ def _link(site: _Site, chosen: dict[str, md.Distribution]) -> None:
 
 def _write_entry(script: Path, python: str, entry: md.EntryPoint) -> None:
     """A shell script that starts Python: a ``#!`` line could be too long for the kernel."""
-    code = f"import sys; sys.argv[0] = {script.name!r}; from {entry.module} import {entry.attr.split('.')[0]}; sys.exit({entry.attr}())"
+    first = entry.attr.split(".")[0]
+    code = f"import sys; sys.argv[0] = {script.name!r}; from {entry.module} import {first}; sys.exit({entry.attr}())"
     script.write_text(f'#!/bin/sh\nexec "{python}" -c {shlex.quote(code)} "$@"\n', encoding="utf-8")
     script.chmod(0o755)
 
@@ -212,7 +224,7 @@ def _report(chosen: dict[str, md.Distribution]) -> None:
 def _list(site: _Site, options: argparse.Namespace) -> int:
     found = sorted((one.metadata["Name"], one.version) for one in site.installed().values())
     if options.format == "json":
-        import json  # noqa: PLC0415
+        import json
 
         sys.stdout.write(json.dumps([{"name": name, "version": version} for name, version in found]) + "\n")
     elif options.format == "freeze":
@@ -244,7 +256,7 @@ def _show(site: _Site, options: argparse.Namespace) -> int:
 
 
 def _check(site: _Site, _options: argparse.Namespace) -> int:
-    from packaging.requirements import Requirement  # noqa: PLC0415
+    from packaging.requirements import Requirement
 
     installed, broken = site.installed(), 0
     for one in installed.values():
@@ -261,7 +273,7 @@ def _check(site: _Site, _options: argparse.Namespace) -> int:
 
 
 def _uninstall(site: _Site, options: argparse.Namespace) -> int:
-    from .linking import unlink_distribution  # noqa: PLC0415
+    from .linking import unlink_distribution
 
     installed = site.installed()
     for name in options.names:

@@ -25,6 +25,8 @@ ALWAYS: Final[dict[str, str]] = {
     "systemctl": "services",
     "systemd-run": "elevate",
     "sudo": "elevate",
+    "su": "elevate",
+    "chown": "identity",
     "shutdown": "power",
     "poweroff": "power",
     "halt": "power",

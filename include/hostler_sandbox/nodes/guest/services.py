@@ -9,6 +9,9 @@ _ALIASES = {"sshd": "ssh", "dcgm": "nvidia-dcgm"}
 
 def main(program: str, node: NodeState, arguments: list[str]) -> int:
     """Runs one command and returns its exit status, systemd's own numbers."""
+    if program == "nv-fabricmanager" and {"--version", "-v"} & set(arguments):
+        sys.stdout.write(f"Fabric Manager version is : {node.read()['fabric.version']}\n")
+        return 0
     if program in {"nvidia-persistenced", "nv-fabricmanager"}:
         unit = "nvidia-persistenced" if program == "nvidia-persistenced" else "nvidia-fabricmanager"
         with node.change() as values:
@@ -17,7 +20,7 @@ def main(program: str, node: NodeState, arguments: list[str]) -> int:
     words = [word for word in arguments if not word.startswith("-")]
     command, units = (words[0], [_unit(word) for word in words[1:]]) if words else ("list-units", [])
     if command in {"poweroff", "reboot", "halt"}:
-        from . import power  # noqa: PLC0415  # rare
+        from . import power  # rare
 
         return power.main(command, node, [])
     if command in {"daemon-reload", "reset-failed", "list-units", "daemon-reexec", "is-system-running"}:
@@ -105,7 +108,8 @@ def _why_not(values: dict[str, str], unit: str) -> str:
     if unit in {"nvidia-persistenced", "nvidia-fabricmanager"} and not loaded:
         return "Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*) exist."
     if unit == "nvidia-fabricmanager" and values["fabric.version"] != loaded:
-        return f"fabric manager NVIDIA GPU driver interface version {values['fabric.version']} don't match with driver version {loaded}."
+        version = values["fabric.version"]
+        return f"fabric manager NVIDIA GPU driver interface version {version} don't match with driver version {loaded}."
     return ""
 
 

@@ -5,9 +5,18 @@ import time
 
 from .smi_tree import RECOVERY, flag, unit, watts, yes
 
-_RENAMED = {"gpu_name": "name", "gpu_uuid": "uuid", "gpu_serial": "serial", "gpu_bus_id": "pci.bus_id", "pstate": "pstate",
-            "pcie.link.gen.gpucurrent": "pcie.link.gen.current", "clocks.gr": "clocks.current.graphics", "clocks.sm": "clocks.current.sm",
-            "clocks.mem": "clocks.current.memory", "clocks.max.gr": "clocks.max.graphics"}  # fmt: skip
+_RENAMED = {
+    "gpu_name": "name",
+    "gpu_uuid": "uuid",
+    "gpu_serial": "serial",
+    "gpu_bus_id": "pci.bus_id",
+    "pcie.link.gen.gpucurrent": "pcie.link.gen.current",
+    "clocks.gr": "clocks.current.graphics",
+    "clocks.sm": "clocks.current.sm",
+    "clocks.mem": "clocks.current.memory",
+    "clocks.max.gr": "clocks.max.graphics",
+}
+"""Other name of a field -> its name here."""
 
 
 def _fields(one: dict[str, str], values: dict[str, str], count: int) -> dict[str, str]:
@@ -133,8 +142,9 @@ def print_apps(chosen: list[dict[str, str]], query: str, form: str) -> int:
     for one in chosen:
         for word in one["processes"].split(","):
             pid, _, mib = word.partition(":")
-            fields = {"pid": pid, "gpu_uuid": one["uuid"], "gpu_bus_id": one["bus_id"], "gpu_name": one["name"], "process_name": "[simulated]",
-                      "name": "[simulated]", "used_gpu_memory": f"{mib} MiB", "used_memory": f"{mib} MiB"}  # fmt: skip
+            fields = dict.fromkeys(("used_gpu_memory", "used_memory"), f"{mib} MiB")
+            fields |= dict.fromkeys(("process_name", "name"), "[simulated]")
+            fields |= {"pid": pid, "gpu_uuid": one["uuid"], "gpu_bus_id": one["bus_id"], "gpu_name": one["name"]}
             if mib:
                 sys.stdout.write(", ".join(_cell(fields.get(name, ""), options) for name in names) + "\n")
     return 0

@@ -14,9 +14,8 @@ def print_list(chosen: list[dict[str, str]]) -> int:
         sys.stdout.write(f"GPU {one['number']}: {one['name']} (UUID: {one['uuid']})\n")
         if one["mig"] == "1":
             for index in range(int(one["mig_devices"])):
-                sys.stdout.write(
-                    f"  MIG 1g.{int(one['memory_total_mib']) // 8192}gb     Device  {index}: (UUID: MIG-{index}{one['uuid'][5:]})\n"
-                )
+                size_gb = int(one["memory_total_mib"]) // 8192
+                sys.stdout.write(f"  MIG 1g.{size_gb}gb     Device  {index}: (UUID: MIG-{index}{one['uuid'][5:]})\n")
     return 0
 
 

@@ -8,10 +8,15 @@ from .state import NodeState, accelerators
 
 Tree = list[tuple[str, "str | Tree"]]
 THROTTLE = (
-    ("gpu_idle", 0x1), ("applications_clocks_setting", 0x2), ("sw_power_cap", 0x4), ("hw_slowdown", 0x8), ("hw_thermal_slowdown", 0x40),
-    ("hw_power_brake_slowdown", 0x80), ("sync_boost", 0x10), ("sw_thermal_slowdown", 0x20), ("display_clocks_setting", 0x100),
+    ("gpu_idle", 0x1), ("applications_clocks_setting", 0x2), ("sw_power_cap", 0x4), ("hw_slowdown", 0x8),
+    ("hw_thermal_slowdown", 0x40), ("hw_power_brake_slowdown", 0x80), ("sync_boost", 0x10), ("sw_thermal_slowdown", 0x20),
+    ("display_clocks_setting", 0x100),
 )  # fmt: skip
 """Reason and bit, in the order of the output. Source: nvml.h, nvmlClocksEventReasons."""
+_REASONS_RENAMED = 535
+_SRAM_SPLIT = 550
+_RECOVERY_ACTION = 560
+"""First driver branches with: reasons called event reasons, SRAM errors by kind, the recovery action. Source: captures."""
 RECOVERY = ("None", "Reset", "Reboot", "Drain P2P", "Drain and Reset")
 
 
@@ -56,7 +61,7 @@ def device_tree(one: dict[str, str], values: dict[str, str]) -> Tree:
         ("pci", _pci(one)),
         ("fan_speed", "N/A"),
         ("performance_state", "P0"),
-        ("clocks_event_reasons" if branch >= 535 else "clocks_throttle_reasons", _throttle(one, branch)),
+        ("clocks_event_reasons" if branch >= _REASONS_RENAMED else "clocks_throttle_reasons", _throttle(one, branch)),
         ("fb_memory_usage", _memory(one)),
         ("compute_mode", "Default"),
         ("utilization", _utilization(one)),
@@ -66,13 +71,15 @@ def device_tree(one: dict[str, str], values: dict[str, str]) -> Tree:
         ("remapped_rows", _remapped(one)),
         ("temperature", _temperature(one)),
         ("gpu_power_readings", _power(one)),
-        ("clocks", [("graphics_clock", unit(one["sm_clock_mhz"], "MHz")), ("sm_clock", unit(one["sm_clock_mhz"], "MHz")),
-                    ("mem_clock", unit(one["memory_clock_mhz"], "MHz"))]),
-        ("max_clocks", [("graphics_clock", unit(one["sm_clock_max_mhz"], "MHz")), ("sm_clock", unit(one["sm_clock_max_mhz"], "MHz")),
-                        ("mem_clock", unit(one["memory_clock_mhz"], "MHz"))]),
+        ("clocks", _clocks(one["sm_clock_mhz"], one["memory_clock_mhz"])),
+        ("max_clocks", _clocks(one["sm_clock_max_mhz"], one["memory_clock_mhz"])),
         ("fabric", _fabric(one, values)),
         ("processes", _processes(one)),
     ]  # fmt: skip
+
+
+def _clocks(processor: str, memory: str) -> Tree:
+    return [("graphics_clock", f"{processor} MHz"), ("sm_clock", f"{processor} MHz"), ("mem_clock", f"{memory} MHz")]
 
 
 def _mig(one: dict[str, str]) -> "str | Tree":
@@ -88,10 +95,10 @@ def _mig(one: dict[str, str]) -> "str | Tree":
 
 def _recovery(one: dict[str, str], branch: int) -> Tree:
     action = int(one["recovery_action"])
-    if branch >= 560:
+    if branch >= _RECOVERY_ACTION:
         return [("gpu_recovery_action", RECOVERY[action])]
-    return [("gpu_reset_status", [("reset_required", "Yes" if action == 1 else "No"),
-                                  ("drain_and_reset_recommended", "Yes" if action == 4 else "No")])]  # fmt: skip
+    wanted = {"reset_required": "Reset", "drain_and_reset_recommended": "Drain and Reset"}
+    return [("gpu_reset_status", [(tag, "Yes" if RECOVERY[action] == name else "No") for tag, name in wanted.items()])]
 
 
 def _pci(one: dict[str, str]) -> Tree:
@@ -111,7 +118,7 @@ def _pci(one: dict[str, str]) -> Tree:
 
 
 def _throttle(one: dict[str, str], branch: int) -> Tree:
-    prefix = "clocks_event_reason_" if branch >= 535 else "clocks_throttle_reason_"
+    prefix = "clocks_event_reason_" if branch >= _REASONS_RENAMED else "clocks_throttle_reason_"
     mask = int(one["throttle"])
     return [(prefix + name, "Active" if mask & bit else "Not Active") for name, bit in THROTTLE]
 
@@ -130,11 +137,11 @@ def _utilization(one: dict[str, str]) -> Tree:
 def _ecc(one: dict[str, str], span: str, branch: int) -> Tree:
     is_on = one["ecc"] == "1"
     zero = "0" if is_on else "N/A"
-    sram = ("sram_uncorrectable_parity", "sram_uncorrectable_secded") if branch >= 550 else ("sram_uncorrectable",)
+    sram = ("sram_uncorrectable_parity", "sram_uncorrectable_secded") if branch >= _SRAM_SPLIT else ("sram_uncorrectable",)
     tree: Tree = [("sram_correctable", zero), *((name, zero) for name in sram)]
     tree += [("dram_correctable", one[f"ecc_{span}_corrected"] if is_on else "N/A"),
              ("dram_uncorrectable", one[f"ecc_{span}_uncorrected"] if is_on else "N/A")]  # fmt: skip
-    if span == "aggregate" and branch >= 550:
+    if span == "aggregate" and branch >= _SRAM_SPLIT:
         tree.append(("sram_threshold_exceeded", yes(one["sram_exceeded"]) if is_on else "N/A"))
     return tree
 
@@ -172,9 +179,9 @@ def _temperature(one: dict[str, str]) -> Tree:
 
 
 def _power(one: dict[str, str]) -> Tree:
-    limit = watts(one["power_limit_watts"])
-    return [("power_state", "P0"), ("average_power_draw", watts(one["power_watts"])), ("instant_power_draw", watts(one["power_watts"])),
-            ("power_draw", watts(one["power_watts"])), ("current_power_limit", limit), ("default_power_limit", limit)]  # fmt: skip
+    limit, draw = watts(one["power_limit_watts"]), watts(one["power_watts"])
+    draws: Tree = [(tag, draw) for tag in ("average_power_draw", "instant_power_draw", "power_draw")]
+    return [("power_state", "P0"), *draws, ("current_power_limit", limit), ("default_power_limit", limit)]
 
 
 def _fabric(one: dict[str, str], values: dict[str, str]) -> Tree:

@@ -1,7 +1,8 @@
 """The hardware state of one node: a text file of ``key=value`` lines that every reader opens anew.
 
 The NVML library (C), the programs on the node and the sandbox all read this file, so a fault written here shows everywhere
-at once. Beside it lie ``kernel.log`` (one kernel message a line: ``<seconds since the host booted> <text>``), ``xid.events`` (one event a
+at once. Beside it lie ``kernel.log`` (one kernel message a line: ``<seconds since the host booted> <text>``), ``xid.events``
+(one event a
 line: ``<accelerator index> <xid>``) and ``node.json`` (facts that never change while the node lives).
 """
 
@@ -26,11 +27,13 @@ class NodeState:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.root = folder / "root"
+        self._facts: dict[str, Any] = {}
 
     def facts(self) -> dict[str, Any]:
         """Returns the fixed facts written at boot: id, addresses, interpreter, site folders to link packages from."""
-        facts: dict[str, Any] = json.loads((self.folder / FACTS_FILE).read_text(encoding="utf-8"))
-        return facts
+        if not self._facts:
+            self._facts = json.loads((self.folder / FACTS_FILE).read_text(encoding="utf-8"))
+        return self._facts
 
     def read(self) -> dict[str, str]:
         """Returns all keys. A line without ``=`` is skipped: a half-edited file must not stop every program."""

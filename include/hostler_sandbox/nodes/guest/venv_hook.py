@@ -42,10 +42,10 @@ class _Finder:
 
 
 def _setup_pip(_builder: object, context: Any) -> None:
-    from pathlib import Path  # noqa: PLC0415  # this file loads at every start of Python on a node
+    from pathlib import Path  # this file loads at every start of Python on a node
 
-    from .interpreter import make_pip  # noqa: PLC0415
-    from .programs import node_of  # noqa: PLC0415
+    from .interpreter import make_pip
+    from .programs import node_of
 
     node = node_of(Path(sys.prefix))
     if node.read().get("pkg.python3-venv") is None:

@@ -33,7 +33,7 @@ class Digits:
 
 def load(seed: int) -> Digits:
     """Returns scikit-learn's bundled digits, split by the seed."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415 - slow; needed once
+    from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)
     order = np.random.default_rng([seed, 0x5EED]).permutation(len(y))

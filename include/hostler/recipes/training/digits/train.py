@@ -101,8 +101,8 @@ def main() -> int:
         "MKL",
     ):  # one thread: the order of additions, hence the bits, must not depend on the load
         os.environ.setdefault(library + "_NUM_THREADS", "1")
-    from .gang import GangError  # noqa: PLC0415 - see above
-    from .loop import train  # noqa: PLC0415 - see above
+    from .gang import GangError
+    from .loop import train
 
     try:
         finished = train(settings_of(os.environ), asked.take)

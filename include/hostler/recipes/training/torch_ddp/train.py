@@ -71,7 +71,7 @@ class Trainer:
         hidden = int(option("hidden_size", 64))
         net = nn.Sequential(nn.Linear(self.x.shape[1], hidden), nn.ReLU(), nn.Linear(hidden, CLASSES)).to(self.device)
         self.model = nn.parallel.DistributedDataParallel(net, device_ids=[self.device.index] if is_cuda else None)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=option("learning_rate", 0.002))
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=option("learning_rate", 0.004))
         self.precision = self._precision()
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_cuda and self.precision == "fp16")
         self.step = 0
@@ -79,7 +79,7 @@ class Trainer:
         self.folder = Path(os.environ["HOSTLER_CHECKPOINT_DIR"])
 
     def _data(self) -> tuple[torch.Tensor, ...]:
-        from sklearn.datasets import load_digits  # noqa: PLC0415 - slow; needed once
+        from sklearn.datasets import load_digits
 
         x, y = load_digits(return_X_y=True)
         order = torch.randperm(len(y), generator=torch.Generator().manual_seed(self.seed))

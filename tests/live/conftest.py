@@ -1,0 +1,54 @@
+"""One rehearsal for all live tests: PostgreSQL, the sandbox's cloud and a whole Airflow, started once a session.
+
+The scenarios are long and mostly wait: all are started at once, in threads, when the first test asks; each test then looks at
+what its own scenario saw.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.live.scenarios import SCENARIOS
+from tests.live.theatre import SECRET, SECRET_NAME, Theatre
+
+from hostler_sandbox.demo.stage import Stage, StageOptions
+
+
+def options(folder: Path, say: Callable[[str], None] = lambda _words: None) -> StageOptions:
+    """The rehearsal of the live tests."""
+    return StageOptions(
+        folder=folder,
+        limits={"nodes": 64, "usd_per_hour": 10_000},
+        users={"admin": "admin", "ops": "op", "eyes": "viewer"},
+        airflow_env={
+            "AIRFLOW__HOSTLER__RECONCILE_SCHEDULE": "* * * * *",
+            "AIRFLOW__HOSTLER__RUN_SCHEDULE": "* * * * *",
+            f"AIRFLOW_VAR_{SECRET_NAME.upper()}": SECRET,
+        },
+        parallelism=8,
+        say=say,
+    )
+
+
+@pytest.fixture(scope="session")
+def stage(tmp_path_factory):
+    """The running rehearsal."""
+    # PostgreSQL runs as another user where the tests run as root: it must be able to pass through.
+    folder = tmp_path_factory.mktemp("live")
+    for above in (folder, *folder.parents):
+        if above.owner() == Path.home().owner() and above != Path(above.anchor):
+            above.chmod(above.stat().st_mode | 0o011)
+    with Stage(options(folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def played(stage):
+    """Name of a scenario -> a call that waits for what it saw, or raises what went wrong in it."""
+    theatre = Theatre(stage)
+    theatre.wait_for_dags()
+    pool = ThreadPoolExecutor(len(SCENARIOS), thread_name_prefix="scenario")
+    futures = {name: pool.submit(scenario, theatre) for name, scenario in SCENARIOS.items()}
+    yield lambda name: futures[name].result(timeout=600)
+    pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,86 @@
+"""What is left in the record: who acted, and no secret anywhere."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.live.scenarios import SCENARIOS
+from tests.live.theatre import LIFECYCLE, SECRET, Theatre
+
+pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "who"),
+    [
+        ("whole_life", "lease.admitted", "airflow/ops"),
+        ("run_marked_failed", "airflow.run.marked", "airflow/ops"),
+        ("run_marked_success", "airflow.run.marked", "airflow/admin"),
+        ("task_marked_failed", "airflow.task.marked", "airflow/ops"),
+        ("run_task_cleared", "airflow.task.cleared", "airflow/ops"),
+        ("released_by_dag", "lease.draining", "airflow/ops"),
+    ],
+)
+def test_events_when_a_person_acts_in_airflow_then_they_say_who(played, name, what, who):
+    assert (what, who) in {(event.what, event.who) for event in played(name)["events"]}
+
+
+def test_events_when_the_dag_is_paused_then_they_say_who(played, stage):
+    played("paused")
+    found = {(event.what, event.who) for event in Theatre(stage).ledger.list_events(None, limit=100_000)}
+    assert {("airflow.dag.paused", "airflow/ops"), ("airflow.dag.unpaused", "airflow/ops")} <= found
+
+
+def test_events_when_the_step_itself_drives_then_its_try_is_named(played):
+    holders = {event.who for event in played("whole_life")["events"] if event.what == "fence.taken"}
+    assert f"{LIFECYCLE}/live-whole/launch/1" in holders
+    assert f"{LIFECYCLE}/live-whole/run/1/triggerer" in holders
+
+
+def test_secret_when_a_job_was_given_one_then_it_is_nowhere_else(played, stage):
+    assert played("whole_life")["state"] == "success", "the script checks that it has the secret"
+    theatre = Theatre(stage)
+    client = theatre.client()
+    shown = [json.dumps([str(event) for event in theatre.ledger.list_events(None, limit=100_000)])]
+    shown += [str(theatre.view("live-whole"))]
+    shown += [json.dumps(client.xcoms(LIFECYCLE, "live-whole", task)) for task in client.tasks(LIFECYCLE, "live-whole")]
+    assert all(SECRET not in text for text in shown)
+    logs = [path for path in stage.folder.rglob("*.log") if path.is_file()]
+    assert len(logs) > 20
+    assert [path for path in logs if SECRET.encode() in path.read_bytes()] == []
+
+
+def test_secret_when_processes_are_listed_then_it_is_on_no_command_line(played):
+    played("whole_life")
+    shown = []
+    for entry in Path("/proc").iterdir():
+        try:
+            shown.append((entry / "cmdline").read_bytes() if entry.name.isdigit() else b"")
+        except OSError:
+            continue
+    assert all(SECRET.encode() not in line for line in shown)
+
+
+def test_xcom_when_a_run_is_over_then_ids_and_a_few_numbers_only(played, stage):
+    played("form")
+    client = stage.client()
+    for task in client.tasks(LIFECYCLE, "live-form"):
+        for key, value in client.xcoms(LIFECYCLE, "live-form", task).items():
+            assert len(json.dumps(value)) < 400, (task, key)
+
+
+def test_links_when_a_run_is_over_then_they_lead_to_lease_nodes_and_backup(played, stage):
+    lease_id = played("form")["view"].lease.lease_id
+    base = f"/dags/{LIFECYCLE}/dagRuns/live-form/taskInstances"
+    client = stage.client()
+    assert "/tasks/receipt" in client.get(f"{base}/admit/links")["extra_links"]["Lease"]
+    assert lease_id in client.get(f"{base}/launch/links")["extra_links"]["Nodes"]
+    assert lease_id in client.get(f"{base}/backup/links")["extra_links"]["Backup"]
+
+
+def test_reconcile_when_deployed_then_it_has_run_by_itself_and_well(played, stage):
+    for name in SCENARIOS:
+        played(name)
+    runs = stage.client().get("/dags/hostler_fleet_reconcile/dagRuns", limit=100)["dag_runs"]
+    assert len([run for run in runs if run["state"] == "success"]) >= 1
+    assert [run for run in runs if run["state"] == "failed"] == []

@@ -1,0 +1,203 @@
+"""Our own user data, transport, agent, setup and backup, on nodes that lack everything until the setup has run."""
+
+import asyncio
+import contextlib
+import json
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from tests.recipes.agent.bench import TRAIN
+
+from hostler.health.first import judge
+from hostler.model.enums import CapacityType, IntentState, JobState, LeaseState, NodeState, Verdict
+from hostler.model.lease import Intent, Lease, Node
+from hostler.model.offering import Offering
+from hostler.model.request import NodeRequest, RunRef
+from hostler.reach.port import BackupTarget, JobOrder, JobStatus, ReachError
+from hostler.reach.ssh import SshTransport
+from hostler.recipes import user_data
+from hostler.recipes.backup import restore, seal
+from hostler.recipes.control import ControlTimes, SshNodeControl
+from hostler.vault.local import LocalKeys
+from hostler.vault.stores import open_store
+
+LEASE = "lease1"
+USER = "hostler"
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+DEADLINE_S = 240
+OFFERING = Offering(
+    cloud="aws",
+    region="us-east-1",
+    zone="us-east-1a",
+    instance_type="g5.xlarge",
+    accelerator="A10G",
+    accelerator_count=1,
+    capacity_type=CapacityType.SPOT,
+    price_usd_per_hour=Decimal(1),
+    vcpu_count=4,
+    memory_mib=16384,
+)
+OPTIONS = {"accelerator": "A10G", "accelerator_count": "1", "torch": "false"}
+
+
+@dataclass
+class Site:
+    """A deployment's keys, store and control, and the nodes of its one lease."""
+
+    folder: Path
+    boot: object
+    keys: LocalKeys = field(init=False)
+    control: SshNodeControl = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.keys = LocalKeys(self.folder / "keys")
+        transport = SshTransport(lambda: self.keys.user_certificate(user_data.PRINCIPAL, 7200))
+        self.control = SshNodeControl(transport, times=ControlTimes(checkpoint_wait_s=20, term_wait_s=5))
+        self.store = open_store(f"file://{self.folder}/store", client_factory=lambda: pytest.fail("file store"))
+        self.data_key, self.wrapped = self.keys.new_data_key(LEASE)
+
+    def node(self, number: int, **more):
+        name = f"{LEASE}-0-{number}"
+        intent = Intent(
+            intent_id=name,
+            lease_id=LEASE,
+            slot_index=0,
+            attempt=number,
+            tenant="t",
+            offering=OFFERING,
+            client_token="x",
+            state=IntentState.OPEN,
+            fence=1,
+            written_at=NOW,
+            settle_after=NOW,
+        )
+        text = user_data.build(intent, self.keys, user=USER)
+        machine = self.boot(user_data=text, accelerator_name="A10G", accelerator_count=1, instance_type="g5.xlarge", **more)
+        node = Node(
+            node_name=name,
+            lease_id=LEASE,
+            slot_index=0,
+            intent_id=name,
+            tenant="t",
+            offering=OFFERING,
+            provider_id=machine.id,
+            state=NodeState.REGISTERED,
+            launched_at=NOW,
+            address=machine.spec.address,
+            port=machine.spec.ssh_port,
+            user=USER,
+            host_key=self.keys.host_key_pair(name)[1],
+        )
+        return machine, node
+
+    @property
+    def target(self) -> BackupTarget:
+        return BackupTarget(uri=f"file://{self.folder}/store", data_key=self.data_key, key_id=self.keys.key_id)
+
+    @property
+    def lease(self) -> Lease:
+        request = NodeRequest(
+            tenant="t",
+            accelerator="A10G",
+            accelerators_per_node=1,
+            node_count=1,
+            capacity_types=(CapacityType.SPOT,),
+            max_cost_usd=Decimal(1),
+        )
+        return Lease(
+            lease_id=LEASE,
+            deployment="d",
+            run=RunRef(dag_id="dag", run_id="run"),
+            request=request,
+            state=LeaseState.DRAINING,
+            created_at=NOW,
+            wrapped_data_key=self.wrapped,
+        )
+
+    async def set_up(self, node: Node) -> JobStatus:
+        end = time.monotonic() + DEADLINE_S
+        status = None
+        while time.monotonic() < end:
+            with contextlib.suppress(ReachError):  # it reboots
+                if status is None or status.state is JobState.MISSING:
+                    status = await self.control.start_setup(node, f"{node.node_name}-setup-1", OPTIONS)
+                else:
+                    status = await self.control.poll_setup(node, f"{node.node_name}-setup-1")
+                if status.state not in {JobState.STARTING, JobState.RUNNING, JobState.MISSING}:
+                    return status
+            await asyncio.sleep(0.5)
+        raise AssertionError(status)
+
+    async def until(self, node: Node, job_id: str, is_so) -> JobStatus:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            status = await self.control.poll_job(node, job_id)
+            if is_so(status):
+                return status
+            await asyncio.sleep(0.2)
+        raise AssertionError(status)
+
+
+@pytest.fixture
+async def site(tmp_path, boot):
+    made = Site(tmp_path, boot)
+    yield made
+    await made.control.close()
+
+
+def order(job_id: str, **more) -> JobOrder:
+    argv = ("sh", "-c", 'exec "$HOSTLER_HOME/venv/bin/python" -u train.py')
+    return JobOrder(job_id=job_id, attempt_token="t", argv=argv, files={"train.py": TRAIN.encode()}, **more)
+
+
+async def test_node_when_it_is_set_up_works_and_is_lost_then_another_goes_on_from_the_store(site, bench, tmp_path):
+    machine, node = site.node(1)
+    assert await site.control.is_up(node)
+    done = await site.set_up(node)
+    assert done.state is JobState.SUCCEEDED, done.log_tail
+    report = judge(await site.control.probe(node), accelerator="A10G", accelerator_count=1)
+    assert report.verdict in {Verdict.HEALTHY, Verdict.DEGRADED}, report
+    await site.control.start_job(node, order("j1", env={"EVERY": "5"}), site.target)
+    status = await site.until(node, "j1", lambda one: (one.shipped_step or 0) >= 10)
+    assert status.state is JobState.RUNNING
+    bench.runtime.kill(machine.id)
+    assert not await site.control.is_up(node)
+    _, second = site.node(2)
+    assert (await site.set_up(second)).state is JobState.SUCCEEDED
+    resumed = order("j2", env={"EVERY": "5", "LAST": str(status.shipped_step + 10)}, restore_step=status.shipped_step)
+    await site.control.start_job(second, resumed, site.target)
+    ended = await site.until(second, "j2", lambda one: one.state not in {JobState.STARTING, JobState.RUNNING})
+    assert ended.state is JobState.SUCCEEDED, ended
+    assert ended.resumed_from_step == status.shipped_step
+    objects = await site.control.flush(second, LEASE)
+    backup = seal(site.store, site.lease, objects, NOW, keys=site.keys)
+    restored = restore(site.store, site.keys, LEASE, tmp_path / "restored", manifest_sha256=backup.manifest_sha256)
+    assert {(name, job) for name, job, _ in restored.steps} == {(node.node_name, "j1"), (second.node_name, "j2")}
+
+
+async def test_node_when_notice_comes_then_checkpoint_is_shipped_and_notice_told(site, bench):
+    machine, node = site.node(1)
+    assert (await site.set_up(node)).state is JobState.SUCCEEDED
+    await site.control.start_job(node, order("j1"), site.target)
+    await site.until(node, "j1", lambda one: one.step > 3)
+    notice = {"action": "terminate", "time": "2030-01-01T00:02:00Z"}
+    bench.runtime.set_metadata(machine.id, "spot/instance-action", json.dumps(notice))
+    status = await site.until(node, "j1", lambda one: one.shipped_step is not None)
+    assert "terminate" in (status.notice or "")
+
+
+async def test_node_when_lease_ends_and_nobody_is_there_then_saves_and_powers_itself_off(site, bench):
+    machine, node = site.node(1)
+    assert (await site.set_up(node)).state is JobState.SUCCEEDED
+    await site.control.start_job(node, order("j1", expires_in_s=4), site.target)
+    await site.control.close()
+    end = time.monotonic() + 90
+    while machine.id not in bench.powered_off and time.monotonic() < end:  # noqa: ASYNC110 - another thread's list
+        await asyncio.sleep(0.2)
+    assert machine.id in bench.powered_off
+    index = json.loads(site.store.get(f"{LEASE}/{node.node_name}/index.json"))
+    assert [entry for entry in index["objects"] if entry["kind"] == "checkpoint"]
