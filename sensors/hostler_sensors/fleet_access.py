@@ -5,6 +5,7 @@ of its own: it builds one and closes its connections at the end.
 """
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable
@@ -24,6 +25,8 @@ def build() -> Fleet:
     from hostler.connections.airflow_sessions import AirflowSessions, secret
     from hostler.wiring.build import build_fleet
 
+    # A line for each channel of each poll would drown the task's log.
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)
     return build_fleet(sessions=AirflowSessions(), secret=secret)
 
 

@@ -77,7 +77,8 @@ def _attend(view: LeaseView, job: Job, now: datetime, settings: LifecycleSetting
     silent = [nodes[name] for name in job.node_names if silent_s(nodes[name], now) > settings.heartbeat_timeout_s]
     given_up_s = lost_after_s(job, len(silent), settings)
     dead = [node for node in silent if node.state is NodeState.UNREACHABLE and silent_s(node, now) > given_up_s]
-    if dead:
+    # Only once this driver has asked, too: while nobody drove the lease nobody asked, and that silence is not the node's.
+    if dead and "job" in memory.not_before:
         return tuple(end(node, f"unreachable for {silent_s(node, now):.0f} s", now, memory) for node in dead)
     kind = Kind.ATTACH_JOB if job.state is JobState.STARTING else Kind.POLL_JOB
     return (when_due(Effect(kind=kind, key="job"), memory, now, _progress(job)),)

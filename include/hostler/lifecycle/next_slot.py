@@ -80,20 +80,31 @@ def silent_s(node: Node, now: datetime) -> float:
     return (now - heard).total_seconds()
 
 
+def _asked_in_vain(key: str, memory: Memory) -> bool:
+    """True when this driver has asked the node itself and got no answer.
+
+    Between two drivers nobody asks (a deferral, a pause, an API server that was away): such silence is ours, not the node's.
+    """
+    return memory.tries.get(key, 0) > 0
+
+
 def _boot(node: Node, now: datetime, settings: LifecycleSettings, memory: Memory) -> Step:
-    if (now - node.launched_at).total_seconds() > settings.boot_timeout_s:
+    key = f"boot:{node.node_name}"
+    is_late = (now - node.launched_at).total_seconds() > settings.boot_timeout_s
+    if is_late and (node.address is None or _asked_in_vain(key, memory)):
         return end(node, f"boot: no answer {settings.boot_timeout_s:.0f} s after launch", now, memory)
     words = f"slot {node.slot_index}: {node.provider_id} boots"
     if node.address is None:
         return Wait(reason=words, retry_after_s=settings.poll_s)
-    effect = Effect(kind=Kind.BOOT, key=f"boot:{node.node_name}", slot_index=node.slot_index, node_name=node.node_name)
+    effect = Effect(kind=Kind.BOOT, key=key, slot_index=node.slot_index, node_name=node.node_name)
     return when_due(effect, memory, now, words)
 
 
 def _find_again(node: Node, now: datetime, settings: LifecycleSettings, memory: Memory) -> Step:
-    if silent_s(node, now) > settings.boot_timeout_s:
+    key = f"boot:{node.node_name}"
+    if silent_s(node, now) > settings.boot_timeout_s and _asked_in_vain(key, memory):
         return end(node, f"unreachable for {silent_s(node, now):.0f} s", now, memory)
-    effect = Effect(kind=Kind.BOOT, key=f"boot:{node.node_name}", slot_index=node.slot_index, node_name=node.node_name)
+    effect = Effect(kind=Kind.BOOT, key=key, slot_index=node.slot_index, node_name=node.node_name)
     return when_due(effect, memory, now, f"slot {node.slot_index}: {node.provider_id} does not answer")
 
 
@@ -101,8 +112,9 @@ def _setup(node: Node, now: datetime, settings: LifecycleSettings, memory: Memor
     allowed_s = settings.boot_timeout_s + settings.setup_timeout_s * max(1, node.setup_attempt)
     if (now - node.launched_at).total_seconds() > allowed_s:
         return end(node, f"setup: not done {allowed_s:.0f} s after launch", now, memory)
-    if silent_s(node, now) > settings.boot_timeout_s:
+    key = f"setup:{node.node_name}"
+    if silent_s(node, now) > settings.boot_timeout_s and _asked_in_vain(key, memory):
         return end(node, f"setup: unreachable for {silent_s(node, now):.0f} s", now, memory)
     kind = Kind.START_SETUP if node.setup_job_id is None else Kind.POLL_SETUP
-    effect = Effect(kind=kind, key=f"setup:{node.node_name}", slot_index=node.slot_index, node_name=node.node_name)
+    effect = Effect(kind=kind, key=key, slot_index=node.slot_index, node_name=node.node_name)
     return when_due(effect, memory, now, f"slot {node.slot_index}: setup runs")
