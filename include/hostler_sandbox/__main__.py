@@ -1,6 +1,7 @@
 """``python -m hostler_sandbox --state-dir DIR``: a sandbox of its own, until SIGTERM, SIGINT or, if asked, its parent's end."""
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -47,9 +48,13 @@ def _serve(options: argparse.Namespace, over: threading.Event) -> int:
     began_s = time.monotonic()
     _say("the Hostler sandbox is starting; everything it shows is simulated")
     # Late: moto takes a second or two to import, and signals are to be heeded from the start.
+    # Its tables of types and prices live as long as the process: the collector need not walk them.
+    gc.disable()
     from hostler_sandbox.server import SANDBOX_FILE, Sandbox, SandboxOptions
     from hostler_sandbox.state.estate import Delays
 
+    gc.freeze()
+    gc.enable()
     delays = {field: value for _, field, _ in _DELAYS if (value := getattr(options, field)) is not None}
     settings = SandboxOptions(
         folder=options.state_dir,

@@ -16,13 +16,14 @@ STOP_S: Final = 20.0
 
 
 class SandboxProcess:
-    """A sandbox without nodes whose clock stands almost still: tests push it. ``info``: what it wrote when it was ready."""
+    """A sandbox, without nodes unless asked for. ``info``: what it wrote when it was ready."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, has_nodes: bool = False) -> None:
         path = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
+        nodes = () if has_nodes else ("--no-nodes",)
         self._log = (folder / "log").open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hostler_sandbox", "--state-dir", str(folder), "--no-nodes", "--die-with-parent", *options],
+            [sys.executable, "-m", "hostler_sandbox", "--state-dir", str(folder), "--die-with-parent", *options, *nodes],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -82,7 +83,8 @@ class SandboxProcess:
         self.post("reset")
         self.settle()
 
-    def stop(self) -> None:
+    def stop(self) -> int:
+        """Ends it as a supervisor would; returns its exit status."""
         self._process.terminate()
         try:
             self._process.wait(STOP_S)
@@ -90,3 +92,4 @@ class SandboxProcess:
             self._process.kill()
             self._process.wait()
         self._log.close()
+        return self._process.returncode

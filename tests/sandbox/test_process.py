@@ -1,6 +1,5 @@
 """The sandbox as a process of its own, with nodes: what it starts ends with it."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -20,13 +19,12 @@ USER_DATA = f"#cloud-config\nruncmd:\n  - [sh, -c, 'setsid sleep {MARK} &']\n"
 
 def running(mark):
     found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and is_alive(int(entry)):
-            try:
-                if mark.encode() in Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0"):
-                    found.append(int(entry))
-            except OSError:
-                continue
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0") and is_alive(int(entry.name)):
+                found.append(int(entry.name))
+        except OSError:
+            continue
     return found
 
 
@@ -39,21 +37,21 @@ def wait_until(check, words, for_s=30):
 
 @pytest.fixture
 def sandbox(tmp_path):
-    process = SandboxProcess(tmp_path, "--pending-s", "0.1", "--shutting-down-s", "0.1", "--boot-s", "0")
+    process = SandboxProcess(tmp_path, "--pending-s", "0.1", "--shutting-down-s", "0.1", "--boot-s", "0", has_nodes=True)
     yield process
     process.stop()
 
 
 def client_of(sandbox):
     return boto3.client(
-        "ec2", region_name="us-east-1", endpoint_url=sandbox.facts["aws_endpoint"], aws_access_key_id="AKIASIMULATED0000000",
+        "ec2", region_name="us-east-1", endpoint_url=sandbox.info["aws_endpoint"], aws_access_key_id="AKIASIMULATED0000000",
         aws_secret_access_key="simulated", config=Config(retries={"total_max_attempts": 1}),
     )  # fmt: skip
 
 
 def launch(sandbox, ec2):
     return ec2.run_instances(
-        ImageId=sandbox.facts["fixtures"]["images"]["us-east-1/gpu"], InstanceType="g6.xlarge", MinCount=1, MaxCount=1,
+        ImageId=sandbox.info["fixtures"]["images"]["us-east-1/gpu"], InstanceType="g6.xlarge", MinCount=1, MaxCount=1,
         UserData=USER_DATA, InstanceInitiatedShutdownBehavior="terminate",
     )["Instances"][0]["InstanceId"]  # fmt: skip
 

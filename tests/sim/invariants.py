@@ -83,8 +83,8 @@ def effects_have_events(world):
             dict(e.evidence).get("provider_id") for e in world.ledger.list_events(None, limit=100000) if e.what == "reap.ending"
         }
         for machine in by_us:
-            is_ended = machine.state_reason == "Client.UserInitiatedShutdown" and machine.order_at and machine.off_at is None
-            if is_ended and machine.provider_id not in ending | reaped:
+            is_by_us = machine.state_reason == "Client.UserInitiatedShutdown" and machine.order_at and machine.off_at is None
+            if is_by_us and machine.provider_id not in ending | reaped:
                 raise BrokenError(f"{machine.provider_id} was ended without an event")
 
 

@@ -107,8 +107,8 @@ class SimNodes:
     def _check_alone(self, job_id: str) -> None:
         lease = job_id.rsplit("-job-", 1)[0]
         for other, ranks in self.jobs.items():
-            is_rival = other != job_id and other.rsplit("-job-", 1)[0] == lease and not self._is_done(other)
-            if is_rival and any(self._down_at(rank) > self.seconds() for rank in ranks.values()):
+            is_sibling = other != job_id and other.rsplit("-job-", 1)[0] == lease
+            if is_sibling and not self._is_done(other) and any(self._down_at(rank) > self.seconds() for rank in ranks.values()):
                 self.two_at_once.append(f"{other} and {job_id}")
 
     def _down_at(self, rank: SimJob) -> float:

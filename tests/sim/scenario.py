@@ -135,24 +135,30 @@ class Run:
         return process
 
     async def live(self):
-        world = self.world
         await self.attempt(self.admit_once)
         up = asyncio.ensure_future(self.climb())
         marks = [asyncio.ensure_future(self.mark_failed(at)) for at in self.weather.marks_failed]
-        done, _pending = await asyncio.wait([up, *marks], return_when=asyncio.FIRST_COMPLETED)
-        if up not in done:
-            world.log("the run is marked failed; its process lives on for a while")
-            self.is_marked_failed = True
-            asyncio.get_running_loop().call_later(world.rng.uniform(1, 12), self.kill_all, list(self.processes))
-            await asyncio.sleep(1.0)
-        await self.descend()
-        up.cancel()
-        for mark in marks:
-            mark.cancel()
-        results = await asyncio.gather(up, *marks, return_exceptions=True)
+        try:
+            await self.fall_or_end(up, marks)
+            await self.descend()
+        finally:
+            for task in (up, *marks):
+                task.cancel()
+            results = await asyncio.gather(up, *marks, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError | SimCrashError):
                 raise result
+
+    async def fall_or_end(self, up, marks):
+        """Waits for the end of the way up, or for the mark that ends it; a marked run's process lives on for a while."""
+        done, _pending = await asyncio.wait([up, *marks], return_when=asyncio.FIRST_COMPLETED)
+        if up in done:
+            up.result()
+            return
+        self.world.log("the run is marked failed; its process lives on for a while")
+        self.is_marked_failed = True
+        asyncio.get_running_loop().call_later(self.world.rng.uniform(1, 12), self.kill_all, list(self.processes))
+        await asyncio.sleep(1.0)
 
     def kill_all(self, processes):
         for process in processes:
@@ -284,7 +290,7 @@ async def play(world, weather):
         _reap_now_and_then(world, weather),
     ]
     background = [asyncio.ensure_future(work) for work in disturbances]
-    runs = [Run(world, weather, number).live() for number in range(weather.leases)]
+    runs = [asyncio.ensure_future(Run(world, weather, number).live()) for number in range(weather.leases)]
     try:
         await asyncio.gather(*runs)
         await _settle(world)
@@ -292,9 +298,9 @@ async def play(world, weather):
             if task.done() and not task.cancelled() and task.exception() is not None:
                 raise task.exception()
     finally:
-        for task in background:
+        for task in (*background, *runs):
             task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
+        await asyncio.gather(*background, *runs, return_exceptions=True)
 
 
 def play_seed(seed, weather_change=None, **changes):

@@ -118,7 +118,11 @@ class Process:
         latency_s = world.latency()
         # A suspended process wakes up with an old view just before it writes. Before a cloud's call it would be one that
         # outlives the driver's call budget, which no controller can tell from one that never comes.
-        if self.stall_chance and self.label in {"write:intent:before", "write:node-launched:before"} and world.rng.random() < self.stall_chance:
+        if (
+            self.stall_chance
+            and self.label in {"write:intent:before", "write:node-launched:before"}
+            and world.rng.random() < self.stall_chance
+        ):
             latency_s += world.rng.choice([world.rng.uniform(1, 10), world.rng.uniform(5, 60)])
             world.log(f"{self.name} is suspended before {self.label}")
         self.label = ""

@@ -153,6 +153,14 @@ def test_write_when_rows_are_returned_then_they_can_be_written_on(ledger, lease)
     assert ledger.view(lease.lease_id).jobs == (second,)
 
 
+def test_write_when_lease_intent_and_node_change_together_then_all_of_them_do(ledger, lease, fence):
+    opened = ledger.insert_intent(samples.intent(lease), fence, NO_CAPS, [])
+    owned = replace(opened, state=IntentState.OWNED, provider_id="i-1")
+    moved = replace(ledger.view(lease.lease_id).lease, wait_reason="boots")
+    stored = ledger.write(lease.lease_id, [moved, owned, samples.node(opened)], [], fence)
+    assert [row.row_version for row in stored] == [moved.row_version + 1, 2, 1]
+
+
 def test_write_when_a_record_comes_twice_then_the_later_holds(ledger, lease):
     first = samples.job(lease)
     rows = ledger.write(lease.lease_id, [first, replace(first, step=3, row_version=1)], [])

@@ -48,6 +48,8 @@ class ControlTimes:
             by itself. Both together stay well below the lifecycle's own time-out of a call.
         flush_s: shipping what is left.
         first_expiry_s: the dead man's switch of a node on which no job was started yet.
+        abandoned_after_s: a node whose last job has ended powers itself off after this long without a word from us. Above the
+            longest pause between two calls, above the longest time that nodes are kept.
     """
 
     answer_s: float = 30
@@ -57,6 +59,7 @@ class ControlTimes:
     term_wait_s: float = 10
     flush_s: float = 600
     first_expiry_s: float = 4 * 3600
+    abandoned_after_s: float = 6 * 3600
 
 
 class SshNodeControl:
@@ -97,7 +100,7 @@ class SshNodeControl:
             "argv": list(SETUP_ARGV),
             "files": _encoded(await asyncio.to_thread(self._setup_files, options)),
             "may_resume": True,
-            "configure": {**_whose(node), "first_expires_in_s": self._times.first_expiry_s},
+            "configure": {**self._whose(node), "first_expires_in_s": self._times.first_expiry_s},
         }
         return answers.job_status(await self._ask(node, "start", order))
 
@@ -131,7 +134,7 @@ class SshNodeControl:
             "master_port": order.master_port,
             "restore_step": order.restore_step,
             "expires_in_s": order.expires_in_s,
-            "configure": {**_whose(node), **({"backup": _target(backup)} if backup else {})},
+            "configure": {**self._whose(node), **({"backup": _target(backup)} if backup else {})},
         }
         return answers.job_status(await self._ask(node, "start", document))
 
@@ -183,6 +186,13 @@ class SshNodeControl:
         result = await self._run(node, agent_name(), command, build_agent, stdin=stdin, timeout_s=wait_s)
         return answers.agent_result(node.node_name, result)
 
+    def _whose(self, node: Node) -> dict[str, Any]:
+        return {
+            "lease_id": node.lease_id,
+            "node_name": node.node_name,
+            "abandoned_after_s": self._times.abandoned_after_s,
+        }
+
     async def _run(
         self, node: Node, name: str, words: str, content: Callable[[], bytes], *, stdin: bytes | None, timeout_s: float
     ) -> CommandResult:
@@ -201,10 +211,6 @@ class SshNodeControl:
         if made.exit_code != 0:
             raise NodeAgentError(f"{target.host}: no folder of ours can be made: {made.stderr.strip()[-300:]}")
         await self._transport.put(target, content, path, mode=0o600, timeout_s=self._times.put_s)
-
-
-def _whose(node: Node) -> dict[str, Any]:
-    return {"lease_id": node.lease_id, "node_name": node.node_name}
 
 
 def _target(backup: BackupTarget) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from sqlalchemy import Connection, Row, Select, Table, and_, literal, null, select, union_all
+from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects.postgresql import insert
 
 from hostler.ledger import codec
@@ -85,7 +86,8 @@ def read_event(row: Row[*tuple[Any, ...]]) -> Event:
 
 def _select(kind: str) -> Select[Any]:
     table = _TABLES[kind]
-    fence = table.c.fence if kind == "lease" else null()
+    # Typed: a union of two bare NULLs is text to PostgreSQL, which then takes no number from the lease's part.
+    fence = table.c.fence if kind == "lease" else sql_cast(null(), tables.leases.c.fence.type)
     return select(literal(kind).label("kind"), table.c.row_version, table.c.body, fence.label("fence"))
 
 

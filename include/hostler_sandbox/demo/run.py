@@ -15,7 +15,7 @@ from hostler.model.lease import LeaseView, lease_id_for
 from hostler.model.request import RunRef
 from hostler.stores.postgres import PostgresLedger
 from hostler.wiring.settings import ledger_url, read_fleet_file
-from hostler_sandbox.airflow_client import AirflowApiError
+from hostler_sandbox.airflow_client import AirflowApiError, AirflowClient
 from hostler_sandbox.demo.stage import Stage
 from hostler_sandbox.demo.story import Story
 
@@ -64,18 +64,28 @@ def follow(stage: Stage, story: Story, conf: Mapping[str, Any], timeout_s: float
     seen, end = 0, time.monotonic() + timeout_s
     try:
         while True:
-            state = client.run(DAG, run_id)["state"]
-            story.tell_tasks(client.tasks(DAG, run_id))
+            state, tasks = _look(client, run_id)
+            story.tell_tasks(tasks)
             events = ledger.list_events(lease_id, after=seen)
             story.tell_events(events)
             seen = events[-1].sequence if events else seen
             if state in _ENDED:
-                return Followed(state=state, tasks=client.tasks(DAG, run_id), view=ledger.view(lease_id))
+                return Followed(state=state, tasks=tasks, view=ledger.view(lease_id))
             if time.monotonic() > end:
                 raise RunTimeoutError(f"{run_id} is still {state} after {timeout_s:.0f} s")
             time.sleep(_FOLLOW_S)
     finally:
         ledger.close()
+
+
+def _look(client: AirflowClient, run_id: str) -> tuple[str, dict[str, dict[str, Any]]]:
+    """Returns the run's state and its tasks; ``unknown`` and none when the API server is too busy to answer."""
+    try:
+        return str(client.run(DAG, run_id)["state"]), client.tasks(DAG, run_id)
+    except AirflowApiError as error:
+        if 0 < error.status < 500:  # noqa: PLR2004  # what the server refuses stays refused
+            raise
+        return "unknown", {}
 
 
 def restore(stage: Stage, lease_id: str, into: Path) -> tuple[int, str]:

@@ -179,7 +179,7 @@ class Stage:
         """Returns the fleet file of this rehearsal."""
         fixtures = self.sandbox["fixtures"]
         parameter = next(name for name, kind in fixtures["image_parameters"].items() if kind == "bare")
-        rehearsal_timing = {"boot_timeout_s": 60, "setup_timeout_s": 180, "heartbeat_timeout_s": 30, "poll_s": 2}
+        rehearsal_timing = {"boot_timeout_s": 120, "setup_timeout_s": 300, "heartbeat_timeout_s": 30, "poll_s": 2}
         return {
             "deployment": self.options.deployment,
             "limits": {"usd_per_hour": 400, "usd_per_run": 500, "nodes": 8, **self.options.limits},

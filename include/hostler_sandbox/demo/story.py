@@ -33,7 +33,7 @@ class Story:
     def tell_tasks(self, tasks: dict[str, dict[str, Any]]) -> None:
         """Prints the steps whose state has changed."""
         for name in STEPS:
-            state = str((tasks.get(name) or {}).get("state"))
+            state = str(tasks[name].get("state")) if name in tasks else ""
             if state != self._states.get(name) and state in {
                 "running",
                 "deferred",

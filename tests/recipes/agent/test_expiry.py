@@ -39,6 +39,23 @@ def test_expiry_when_lease_ends_then_job_is_saved_and_node_powers_off(agent):
     assert len(agent.shipped_steps()) == 1
 
 
+def test_expiry_when_job_has_ended_and_nobody_says_a_word_then_powers_off(agent):
+    agent.configure(abandoned_after_s=2)
+    agent.ask("renew", expires_in_s=3600)
+    agent.start("j1", "sleep 3")
+    until(agent.shutdowns)
+    assert agent.written("j1", "state")["state"] == "succeeded"
+
+
+def test_expiry_when_node_is_spoken_to_then_is_not_abandoned(agent):
+    agent.configure(abandoned_after_s=5)
+    agent.start("j1", "true")
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        agent.status("j1")
+    assert agent.shutdowns() == []
+
+
 def test_expiry_when_shutdown_is_refused_then_tries_again(agent):
     (agent.folder / "tools" / "shutdown").write_text('#!/bin/sh\necho no >>"$HOSTLER_HOME/shutdown.calls"\nexit 1\n')
     agent.configure()

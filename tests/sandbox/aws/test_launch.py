@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import botocore.exceptions
 import pytest
 
@@ -116,3 +118,22 @@ def test_token_when_the_launch_was_refused_then_it_is_free(rig):
         rig.run(ClientToken="t-4")
     rig.post("stock", zone="us-east-1a", count=None)
     assert rig.run_one(ClientToken="t-4")
+
+
+def test_launches_when_many_at_once_then_no_pool_is_oversold_and_one_token_makes_one_machine(rig):
+    rig.post("stock", zone="us-east-1a", instance_type="g5.xlarge", count=3)
+    ec2 = rig.ec2
+
+    def launch(number):
+        token = f"race-{number % 8}"
+        try:
+            return rig.run_one(instance_type="g5.xlarge", ClientToken=token)
+        except ec2.exceptions.ClientError as error:
+            return error.response["Error"]["Code"]
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(launch, range(32)))
+    made = {one for one in found if one.startswith("i-")}
+    assert len(made) == 3
+    assert {one for one in found if not one.startswith("i-")} == {"InsufficientInstanceCapacity"}
+    assert {machine.machine_id for machine in rig.sandbox.estate.alive()} == made

@@ -1,9 +1,10 @@
 """The dead man's switch: powers the node off when nobody wants it any more.
 
 Two times, both by the monotonic clock: ``renewed`` (the last renewal, or order, ran out) and ``lease end`` (no job may work
-past it). It fires when the first is past and no job works, or when both are past. So it never fires because the controller is
-away while a job works within its lease, and a wrong wall clock fires nothing. After a reboot, whose clock starts anew, the full
-times run again.
+past it). It fires when the first is past and no job works, or when both are past; and before that when the last job has ended
+and nobody has said a word to the node for long since (``abandoned_after_s`` of ``configure``). So it never fires because the
+controller is away while a job works within its lease, and a wrong wall clock fires nothing. After a reboot, whose clock starts
+anew, the full times run again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import time
 from typing import Any
 
-from hostler.recipes.agent.layout import BadRequestError, NodeHome, boot_id, read_json, stamp, write_json
+from hostler.recipes.agent.layout import BadRequestError, NodeHome, age_s, boot_id, read_json, stamp, write_json
 
 SILENT_S = 3600.0  # a job without any sign of life for this long no longer holds the node
 _SHUTDOWN_S = 30.0
@@ -63,10 +64,21 @@ def _present(home: NodeHome) -> dict[str, float | None] | None:
 
 def is_due(home: NodeHome, *, is_working: bool) -> bool:
     """True when the node is to be powered off now."""
+    if not is_working and _is_abandoned(home):
+        return True
     left = _present(home)
     if left is None or left["renewed_in_s"] is None or left["renewed_in_s"] > 0:
         return False
     return not is_working or (left["end_in_s"] is not None and left["end_in_s"] <= 0)
+
+
+def _is_abandoned(home: NodeHome) -> bool:
+    limit_s = home.node().get("abandoned_after_s")
+    jobs = [folder for folder in home.all_jobs() if folder.state_file.exists()]
+    if limit_s is None or not jobs:
+        return False
+    ages = [age_s(read_json(home.contact_file)), *(age_s((read_json(job.state_file) or {}).get("at")) for job in jobs)]
+    return all(age is not None and age > float(limit_s) for age in ages)
 
 
 def power_off() -> str | None:

@@ -26,6 +26,7 @@ from hostler.recipes.agent.layout import (
     plain_id,
     private_folder,
     read_json,
+    stamp,
     write_json,
     write_whole,
 )
@@ -226,7 +227,9 @@ def _settle(folder: JobFolder) -> None:
                 lambda: processes.members(leader["pid"] if leader and processes.is_alive(leader) else None, marker(folder)),
                 grace_s=2.0,
             )
-        write_json(folder.state_file, {"state": "failed", "exit_code": None, "error": KILLED if same_boot else REBOOTED})
+        write_json(
+            folder.state_file, {"state": "failed", "exit_code": None, "error": KILLED if same_boot else REBOOTED, "at": stamp()}
+        )
 
 
 def checkpoint(home: NodeHome, job_id: object) -> dict[str, Any]:

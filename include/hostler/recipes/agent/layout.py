@@ -30,6 +30,7 @@ class NodeHome:
         self.jobs = root / "jobs"
         self.node_file = self.agent / "node.json"
         self.expiry_file = self.agent / "expiry.json"
+        self.contact_file = self.agent / "contact.json"
         self.notice_file = self.agent / "notice.json"
         self.daemon_file = self.agent / "daemon.json"
         self.daemon_lock = self.agent / "daemon.lock"

@@ -39,6 +39,8 @@ def configure(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = {"protocol": PROTOCOL, "lease_id": plain_id("lease_id", order.get("lease_id"))}
     document["node_name"] = plain_id("node_name", order.get("node_name"))
     known = home.node()
+    if order.get("abandoned_after_s") is not None:
+        document["abandoned_after_s"] = expiry.seconds("abandoned_after_s", order["abandoned_after_s"])
     backup = order.get("backup")
     if backup is not None:
         document["backup"] = _checked_backup(backup)
@@ -183,6 +185,7 @@ def _answer(home: NodeHome, name: str, words: list[str]) -> dict[str, Any]:
         allowed = ", ".join(sorted(_COMMANDS))
         return {"protocol": PROTOCOL, "ok": False, "kind": "refused", "error": f"command: one of {allowed} is allowed"}
     try:
+        write_json(home.contact_file, stamp(), is_durable=False)
         return {"protocol": PROTOCOL, "ok": True, "result": command(home, _order(words))}
     except BadRequestError as error:
         return {"protocol": PROTOCOL, "ok": False, "kind": "refused", "error": str(error)}
