@@ -8,7 +8,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 60.0
 TERMINAL = frozenset({"success", "failed"})
 Answer = TypeVar("Answer")
 
@@ -107,7 +107,7 @@ class AirflowClient:
             state: str = self.run(dag_id, run_id)["state"]
             return state if state in TERMINAL else None
 
-        return wait_until(ended, f"{dag_id} {run_id} to end", timeout_s)
+        return wait_until(ended, f"{dag_id} {run_id} to end", timeout_s, every_s=2.0)
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, token: str | None) -> dict[str, Any]:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -128,10 +128,18 @@ class AirflowClient:
 
 
 def wait_until(check: Callable[[], Answer | None], what: str, timeout_s: float, every_s: float = 0.5) -> Answer:
-    """Asks ``check`` until it answers something true, and returns that. Raises TimeoutError naming ``what``."""
+    """Asks ``check`` until it answers something true, and returns that. Raises TimeoutError naming ``what``.
+
+    A busy API server that gives no answer at all is asked again, too.
+    """
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
-        answer = check()
+        try:
+            answer = check()
+        except AirflowApiError as error:
+            if error.status:
+                raise
+            answer = None
         if answer:
             return answer
         time.sleep(every_s)

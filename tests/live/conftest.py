@@ -5,8 +5,9 @@ what its own scenario saw.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests.live.scenarios import SCENARIOS
@@ -50,7 +51,15 @@ def played(stage):
     """Name of a scenario -> a call that waits for what it saw, or raises what went wrong in it."""
     theatre = Theatre(stage)
     theatre.wait_for_dags()
-    pool = ThreadPoolExecutor(len(SCENARIOS), thread_name_prefix="scenario")
-    futures = {name: pool.submit(scenario, theatre) for name, scenario in SCENARIOS.items()}
-    yield lambda name: futures[name].result(timeout=600)
-    pool.shutdown(wait=False, cancel_futures=True)
+    futures: dict[str, Future[dict[str, object]]] = {name: Future() for name in SCENARIOS}
+
+    def play(name: str) -> None:
+        try:
+            futures[name].set_result(SCENARIOS[name](theatre))
+        except BaseException as error:  # noqa: BLE001 - the test that asks for the scenario raises it
+            futures[name].set_exception(error)
+
+    for name in SCENARIOS:
+        # Daemons: a session that is broken off does not wait for scenarios whose stage is gone.
+        Thread(target=play, args=(name,), name=f"scenario {name}", daemon=True).start()
+    return lambda name: futures[name].result(timeout=1200)

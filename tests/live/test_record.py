@@ -7,7 +7,7 @@ import pytest
 from tests.live.scenarios import SCENARIOS
 from tests.live.theatre import LIFECYCLE, SECRET, Theatre
 
-pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(1500)]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ DAGS = (LIFECYCLE, "hostler_node_release", "hostler_fleet_reconcile", "hostler_s
 SECRET_NAME = "live_test_token"
 SECRET = "made-up-6f1d2c-must-be-seen-nowhere"
 PATIENCE_S = 600.0
+EVERY_S = 2.0
 
 
 def script(command: str, **changes: Any) -> dict[str, Any]:
@@ -66,12 +67,13 @@ class Theatre:
         client = self.client()
 
         def there() -> dict[str, Any] | None:
-            task = client.tasks(LIFECYCLE, run_id).get(task_id, {})
-            run = client.run(LIFECYCLE, run_id)["state"]
-            assert task.get("state") in states or run not in {"failed", "success"}, f"{run_id} ended {run} before {task_id}"
+            tasks = client.tasks(LIFECYCLE, run_id)
+            task = tasks.get(task_id, {})
+            over = tasks.get("receipt", {}).get("state") in {"failed", "success", "upstream_failed"}
+            assert task.get("state") in states or not over, f"{run_id} ended before {task_id} was {states}"
             return task if task.get("state") in states else None
 
-        return wait_until(there, f"{task_id} of {run_id} to be {states}", PATIENCE_S)
+        return wait_until(there, f"{task_id} of {run_id} to be {states}", PATIENCE_S, EVERY_S)
 
     def wait_for_job(self, run_id: str) -> None:
         """Until the job runs on the nodes and ``run`` is deferred."""
@@ -83,6 +85,7 @@ class Theatre:
             lambda: next((event for event in self.events(run_id) if event.what == what), None),
             f"{what} of {run_id}",
             PATIENCE_S,
+            EVERY_S,
         )
 
     def end(self, run_id: str) -> dict[str, Any]:
@@ -130,7 +133,7 @@ def hold(seconds: float, check: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert check(), f"did not hold: {what}"
-        time.sleep(1)
+        time.sleep(EVERY_S)
 
 
 def text_of(*parts: Any) -> str:
