@@ -1,11 +1,16 @@
 """The second net."""
 
+import asyncio
 from typing import Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
-from hostler.lifecycle.reap import reconcile
+from hostler.config.fleet_file import FleetFileError
+from hostler.exporters.webhook import NotifyError
+from hostler.lifecycle.fleet import Fleet
+from hostler.lifecycle.reap import ReapReport, reconcile
+from hostler.wiring.notices import tell_people
 from hostler_sensors.fleet_access import work
 from hostler_sensors.run_identity import StepIdentity
 
@@ -24,7 +29,7 @@ class ReconcileFleetOperator(BaseOperator):
     def execute(self, context: Any) -> dict[str, Any]:
         """Returns how much was found. Raises AirflowException, for a retry, when a cloud or a lease could not be looked at."""
         step = StepIdentity.of(context)
-        report = work(lambda fleet: reconcile(fleet, who=step.holder, dry_run=self.is_dry_run))
+        report = work(lambda fleet: self._reconcile(fleet, step.holder))
         for finding in report.findings:
             self.log.info("%s %s: %s (%s)", finding.kind, finding.subject, finding.action, finding.reason)
         if report.report_only:
@@ -32,3 +37,12 @@ class ReconcileFleetOperator(BaseOperator):
         if report.errors:
             raise AirflowException("could not look at everything: " + "; ".join(report.errors))
         return {"findings": len(report.findings), "live_nodes": report.live_count}
+
+    async def _reconcile(self, fleet: Fleet, who: str) -> ReapReport:
+        """Reconciles, then tells people what needs one; a receiver that is away fails no reconcile."""
+        report = await reconcile(fleet, who=who, dry_run=self.is_dry_run)
+        try:
+            await asyncio.to_thread(tell_people, fleet.ledger)
+        except (NotifyError, FleetFileError) as error:
+            self.log.warning("nobody could be told: %s", error)
+        return report

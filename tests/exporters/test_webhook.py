@@ -58,12 +58,12 @@ def event(what):
 
 
 def test_notify_when_events_need_a_person_then_only_those_are_posted_once_and_signed(ledger, receiver):
-    ledger.append_events([event("node.gone"), event("node.leak_suspected"), event("lease.failed")])
+    ledger.append_events([event("node.gone"), event("node.end_refused"), event("lease.failed")])
     assert notify(ledger, deployment="acme", url=receiver.url, secret="word") == 2
     assert notify(ledger, deployment="acme", url=receiver.url, secret="word") == 0
     ((headers, body),) = receiver.posts
     assert headers["X-Hostler-Signature"] == signature(body, "word")
-    assert [row["what"] for row in json.loads(body)["events"]] == ["node.leak_suspected", "lease.failed"]
+    assert [row["what"] for row in json.loads(body)["events"]] == ["node.end_refused", "lease.failed"]
 
 
 def test_notify_when_the_receiver_refuses_then_the_same_events_are_told_the_next_time(ledger, receiver):

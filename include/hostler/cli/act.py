@@ -19,6 +19,7 @@ from hostler.model.enums import Phase
 from hostler.model.lease import Event
 from hostler.recipes.backup import restore as restore_backup
 from hostler.wiring.build import open_fleet
+from hostler.wiring.notices import tell_people
 from hostler.wiring.settings import open_ledger, read_fleet_file
 
 
@@ -61,10 +62,13 @@ def reap(options: argparse.Namespace) -> int:
         if options.confirm:
             confirm_epoch(fleet, who=who())
         report = asyncio.run(_reap(fleet, dry_run=options.dry_run))
+        told = tell_people(fleet.ledger)
     if options.json:
         print(json.dumps(asdict(report), indent=2, default=str))
     else:
         _print_report(report)
+        if told:
+            print(f"{told} events that need a person were posted to notify.webhook_url")
     return 1 if report.report_only or report.errors or any(finding.kind != "foreign" for finding in report.findings) else 0
 
 

@@ -17,13 +17,12 @@ from hostler.ledger.port import Ledger
 from hostler.model.lease import Event
 
 NEEDS_A_PERSON: Final = (
-    "cloud.refused_us",
+    "backup.failed",
+    "job.failed",
     "lease.failed",
-    "lease.refused",
-    "node.leak_suspected",
-    "reap.report_only",
-    "release.stuck",
-    "receipt.incomplete",
+    "node.end_refused",
+    "reap.",
+    "request.refused",
     "spending.stopped",
 )
 """Verbs of events that somebody is told of; an event whose verb begins so counts too."""
