@@ -167,6 +167,19 @@ def test_caps_when_two_tenants_ask_thirty_two_times_at_once_then_no_cap_is_ever_
     run_simulated(play())
 
 
+def test_caps_when_fleet_yaml_names_the_tenant_no_more_then_nothing_is_bought_for_its_leases():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world)
+        await through(world, lease_id, TO_RUN[:2])
+        fleet = world.fleet()
+        fleet = replace(fleet, settings=replace(fleet.settings, tenant_caps={"other": Caps(nodes=4)}))
+        assert isinstance(await until(world, lease_id, Phase.LAUNCH, fleet=fleet, for_s=60), Waiting)
+        assert world.cloud.machines == {}
+
+    run_simulated(play())
+
+
 def test_stop_spending_when_set_then_nothing_new_is_bought_and_resume_lifts_it():
     async def play():
         world = fair_world()
