@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hostler.ledger.errors import StaleWriteError
-from hostler.ledger.port import Caps, StockOut
+from hostler.ledger.port import StockOut
 from hostler.lifecycle import backup, boot, ending, gang, launch, look, marks, plan, release, run, setup, validate
 from hostler.lifecycle.charge import Charge, all_of
 from hostler.lifecycle.events import shorten
@@ -103,7 +103,7 @@ async def _take(fleet: Fleet, lease_id: str, holder: str) -> Charge:
     fence = await fleet.offload(lambda: fleet.ledger.take_fence(lease_id, holder))
     fleet.crash("fence:after")
     view = await fleet.offload(lambda: fleet.ledger.view(lease_id))
-    caps = fleet.settings.tenant_caps.get(view.lease.request.tenant, Caps())
+    caps = fleet.settings.caps_of(view.lease.request.tenant)
     charge = Charge(fleet=fleet, fence=fence, view=view, memory=Memory(fence=fence.token, caps=caps))
     await fleet.offload(lambda: fleet.ledger.set_meta(f"{DRIVEN}{lease_id}", charge.now().isoformat()))
     if view.lease.state is LeaseState.UNATTENDED:

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from hostler.cloud.driver import MachineState
 from hostler.cloud.errors import CloudError
 from hostler.cloud.tags import LEASE
-from hostler.ledger.port import Caps
 from hostler.lifecycle.choice import choose
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.gang import gather_all, or_silence
@@ -118,7 +117,7 @@ class Watcher:
         choice = choose(view, await self.fleet.offload(ledger.stock_outs), now)
         if choice.offering is None:
             return None
-        offering, caps = choice.offering, self.fleet.settings.tenant_caps.get(request.tenant, Caps())
+        offering, caps = choice.offering, self.fleet.settings.caps_of(request.tenant)
         missing = sum(1 for slot in slots_of(view) if slot.is_empty)
         full = await self.fleet.offload(lambda: no_room(ledger, caps, request.tenant, offering, missing))
         return None if full else f"worth trying: {offering.key}"
