@@ -10,6 +10,7 @@ from hostler.lifecycle.events import shorten, words_of
 from hostler.lifecycle.gang import Gang, gather_all, heard, judge_failure, note_silence, or_silence
 from hostler.lifecycle.limits import seconds_left
 from hostler.lifecycle.next_run import newest_job, ready_nodes
+from hostler.lifecycle.secret_names import variable_of
 from hostler.lifecycle.step import Effect
 from hostler.model.enums import JobState
 from hostler.model.lease import Event, Job, Node, Record
@@ -96,7 +97,7 @@ async def _secrets(charge: Charge) -> dict[str, str]:
     names = charge.lease.request.secrets
     # In a thread: Airflow's connections cannot be read from the loop that the triggerer runs.
     values = await charge.fleet.offload(lambda: [charge.fleet.secret(name) for name in names])
-    return {_variable(name): value for name, value in zip(names, values, strict=True)}
+    return {variable_of(name): value for name, value in zip(names, values, strict=True)}
 
 
 def _complete(charge: Charge, job: Job, order: JobOrder, secrets: Mapping[str, str]) -> JobOrder:
@@ -107,11 +108,6 @@ def _complete(charge: Charge, job: Job, order: JobOrder, secrets: Mapping[str, s
         expires_in_s=expires_in_s(charge),
         secrets={**order.secrets, **secrets},
     )
-
-
-def _variable(name: str) -> str:
-    """Returns the environment variable of a secret: upper case, all but letters and digits become ``_``."""
-    return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
 
 
 def expires_in_s(charge: Charge) -> float:
