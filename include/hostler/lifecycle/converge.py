@@ -33,6 +33,7 @@ EFFECTS: dict[Kind, Callable[[Charge, Effect], Awaitable[None]]] = {
     Kind.ATTACH_JOB: run.attach_job,
     Kind.POLL_JOB: run.poll_job,
     Kind.BREAK_JOB: gang.break_job,
+    Kind.TEND: run.tend,
     Kind.SEAL: backup.seal,
     Kind.DRAIN: release.drain,
     Kind.FINISH: release.finish,

@@ -9,7 +9,7 @@ from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.events import shorten, words_of
 from hostler.lifecycle.gang import Gang, gather_all, heard, judge_failure, note_silence, or_silence
 from hostler.lifecycle.limits import seconds_left
-from hostler.lifecycle.next_run import newest_job, ready_nodes
+from hostler.lifecycle.next_run import WORKING, newest_job, ready_nodes
 from hostler.lifecycle.secret_names import variable_of
 from hostler.lifecycle.step import Effect
 from hostler.model.enums import JobState
@@ -169,10 +169,20 @@ async def _renew(charge: Charge, gang: Gang) -> None:
     if charge.memory.left_s(key, gang.now) > 0:
         return
     charge.memory.hold(key, gang.now, RENEW_S)
+    answered = [node for node, answer in zip(gang.nodes, gang.answers, strict=True) if isinstance(answer, JobStatus)]
+    await _renew_all(charge, answered)
+
+
+async def tend(charge: Charge, effect: Effect) -> None:
+    """Effect TEND: kept nodes hear from us. An agent whose job is over powers its node off when nobody speaks to it for long."""
+    charge.memory.hold(effect.key, charge.now(), RENEW_S)
+    await _renew_all(charge, [node for node in ready_nodes(charge.view) if node.state in WORKING])
+
+
+async def _renew_all(charge: Charge, nodes: Sequence[Node]) -> None:
     after_s = expires_in_s(charge)
 
     async def _one(node: Node) -> None:
         await charge.ask("renew", lambda: charge.fleet.nodes.renew(node, after_s))
 
-    answered = [node for node, answer in zip(gang.nodes, gang.answers, strict=True) if isinstance(answer, JobStatus)]
-    await gather_all([or_silence(_one(node)) for node in answered])
+    await gather_all([or_silence(_one(node)) for node in nodes])
