@@ -148,6 +148,19 @@ def test_keep_when_the_job_is_done_then_nodes_stay_until_it_is_over_or_a_limit_b
     run_simulated(play())
 
 
+def test_keep_when_it_is_long_then_the_nodes_hear_from_us_all_the_time():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, keep_s=86400, max_cost_usd=10000.0)
+        await until(world, lease_id, Phase.RUN, for_s=600)
+        assert world.ledger.view(lease_id).lease.keep_until is not None
+        heard = world.nodes.renewed
+        await until(world, lease_id, Phase.RUN, for_s=7200)
+        assert world.nodes.renewed - heard >= 2 * 7200 / 600
+
+    run_simulated(play())
+
+
 def test_caps_when_two_tenants_ask_thirty_two_times_at_once_then_no_cap_is_ever_passed():
     async def play():
         caps = Caps(nodes=6, usd_per_hour=Decimal(150), tenant_nodes=4, tenant_usd_per_hour=Decimal(96))

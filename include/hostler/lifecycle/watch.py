@@ -67,8 +67,8 @@ class Watcher:
     async def look(self) -> tuple[str | None, float]:
         """Returns the reason to converge, if there is one now, and after how many seconds to look again."""
         ledger, lease_id = self.fleet.ledger, self.first.lease.lease_id
-        view = await self.fleet.offload(lambda: ledger.view(lease_id))
-        now = ledger.now()
+        # Both in a thread: the store's clock is a question to the database too, and the loop is every trigger's.
+        view, now = await self.fleet.offload(lambda: (ledger.view(lease_id), ledger.now()))
         poll_s = self.fleet.settings.poll_s
         if self.until in {Phase.BACKUP, Phase.RELEASE, Phase.RECEIPT}:
             return self._moved(view, now), poll_s
@@ -84,9 +84,8 @@ class Watcher:
             return lease.failure
         if has_reached(lease, self.until):
             return f"{self.until} is done"
-        keep = lease.keep_until
-        if keep is not None:
-            return "the keep time is over" if now >= keep else None
+        if lease.keep_until is not None and now >= lease.keep_until:
+            return "the keep time is over"
         return limit_reached(view, now)
 
     def _moved(self, view: LeaseView, now: datetime) -> str | None:
@@ -101,6 +100,8 @@ class Watcher:
         return f"{due[0].intent_id}: a launch without an answer can be looked up" if due else None
 
     async def _by_nodes(self, view: LeaseView, now: datetime) -> str | None:
+        if view.lease.keep_until is not None:
+            return None  # the job is done: nothing is bought or set up for it any more
         job = newest_job(view)
         if job is not None and job.state in ACTIVE_JOB:
             return await self._by_job(view, job, now) or await self._by_clouds(view, now)
