@@ -32,6 +32,6 @@ with DAG(
         task_id="start",
         trigger_dag_id="hostler_node_lifecycle",
         trigger_run_id="hostler_scheduled_run__{{ run_id }}",
-        conf="{{ params.dump() }}",
+        conf="{{ params }}",
         skip_when_already_exists=True,
     )

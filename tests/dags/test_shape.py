@@ -77,3 +77,12 @@ def test_reconcile_when_deployed_then_it_runs_without_anybody(bag):
 def test_scheduled_run_when_deployed_then_it_spends_nothing_by_itself(bag):
     assert bag.dags["hostler_scheduled_run"].is_paused_upon_creation is True
     assert list(bag.dags["hostler_scheduled_run"].params) == list(REQUEST_FIELDS)
+
+
+def test_scheduled_run_when_rendered_then_its_request_keeps_numbers_lists_and_nothing(bag):
+    start = bag.dags["hostler_scheduled_run"].get_task("start")
+    params = {name: field["default"] for name, field in REQUEST_FIELDS.items()}
+    context = {"params": params, "run_id": "scheduled__2026-12-01T00:00:00+00:00"}
+    env = bag.dags["hostler_scheduled_run"].get_template_env()
+    assert start.render_template(start.conf, context, env) == params
+    assert start.render_template(start.trigger_run_id, context, env).endswith(context["run_id"])

@@ -7,6 +7,7 @@ what its own scenario saw.
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 
 import pytest
@@ -35,14 +36,14 @@ def options(folder: Path, say: Callable[[str], None] = lambda _words: None) -> S
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory):
+def stage():
     """The running rehearsal."""
-    # PostgreSQL runs as another user where the tests run as root: it must be able to pass through.
-    folder = tmp_path_factory.mktemp("live")
-    for above in (folder, *folder.parents):
-        if above.owner() == Path.home().owner() and above != Path(above.anchor):
-            above.chmod(above.stat().st_mode | 0o011)
-    with Stage(options(folder)) as running:
+    # Not in pytest's own folder: that one is closed to others, again and again, by each pytest that starts; and where the tests
+    # run as root, PostgreSQL is another user and must be able to pass through.
+    with (
+        TemporaryDirectory(prefix="hostler-live-", ignore_cleanup_errors=True) as folder,
+        Stage(options(Path(folder))) as running,
+    ):
         yield running
 
 

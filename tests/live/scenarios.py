@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tests.live.theatre import LIFECYCLE, PATIENCE_S, SECRET_NAME, Theatre, hold, script
+from tests.live.theatre import EVERY_S, LIFECYCLE, PATIENCE_S, SECRET_NAME, Theatre, hold, script
 
 from hostler_sandbox.airflow_client import AirflowApiError, wait_until
 
@@ -14,11 +14,11 @@ LONG: Final = "sleep 600"
 def whole_life(theatre: Theatre) -> dict[str, Any]:
     """A run over REST by somebody who may only operate, with a secret and a repeated post, to its end."""
     run_id = "live-whole"
-    conf = script('test -n "$LIVE_TEST_TOKEN" && sleep 15', secrets=[SECRET_NAME])
+    conf = script('test -n "$LIVE_TEST_TOKEN" && sleep 20', secrets=[SECRET_NAME])
     theatre.start(conf, run_id, user="ops")
     repeated = status_of(lambda: theatre.start(conf, run_id))
-    task = theatre.wait_for_task(run_id, "run", "deferred")
     theatre.wait_for_job(run_id)
+    task = theatre.client().tasks(LIFECYCLE, run_id)["run"]
     deleted = status_of(lambda: theatre.client().call("DELETE", f"/dags/{LIFECYCLE}/dagRuns/{run_id}"))
     seen = theatre.end(run_id)
     repeated_after = status_of(lambda: theatre.start(conf, run_id))
@@ -36,7 +36,8 @@ def _clear_after_the_end(theatre: Theatre, run_id: str) -> dict[str, Any]:
     """The whole run is cleared: its lease is over."""
     before = len(theatre.machines(run_id))
     theatre.client().clear(LIFECYCLE, run_id)
-    wait_until(lambda: theatre.client().run(LIFECYCLE, run_id)["state"] != "success", "the clear", PATIENCE_S)
+    client = theatre.client()
+    wait_until(lambda: client.run(LIFECYCLE, run_id)["state"] != "success", "the clear", PATIENCE_S, EVERY_S)
     seen = theatre.end(run_id)
     return {**seen, "bought": len(theatre.machines(run_id)) - before, "log": theatre.log(run_id, "plan")}
 
@@ -80,6 +81,7 @@ def launch_marked_failed(theatre: Theatre) -> dict[str, Any]:
         pool = {"zone": f"us-east-1{zone}", "instance_type": "g6e.xlarge", "capacity_type": "on-demand"}
         theatre.stage.control("stock", **pool, count=0)
     theatre.start(script(LONG, accelerator="L40S"), run_id)
+    theatre.wait_for_event(run_id, "lease.waiting")
     deferred = theatre.wait_for_task(run_id, "launch", "deferred")
     wait = theatre.view(run_id).lease.wait_reason
     theatre.client().mark_run(LIFECYCLE, run_id, "failed")
@@ -132,10 +134,10 @@ def scheduled(theatre: Theatre) -> dict[str, Any]:
             runs = client.get(f"/dags/{LIFECYCLE}/dagRuns", limit=100)["dag_runs"]
             return next((run["dag_run_id"] for run in runs if run["dag_run_id"].startswith("hostler_scheduled_run__")), None)
 
-        run_id = wait_until(started, "a scheduled run", PATIENCE_S)
+        run_id = wait_until(started, "a scheduled run", PATIENCE_S, EVERY_S)
     finally:
         client.set_paused("hostler_scheduled_run", paused=True)
-    theatre.wait_for_task(run_id, "admit", "success")
+    theatre.wait_for_event(run_id, "lease.admitted")
     request = theatre.view(run_id).lease.request
     # Its defaults are a training run on sixteen GPUs; the whole life is played elsewhere.
     client.mark_run(LIFECYCLE, run_id, "failed")

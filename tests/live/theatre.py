@@ -76,21 +76,25 @@ class Theatre:
         return wait_until(there, f"{task_id} of {run_id} to be {states}", PATIENCE_S, EVERY_S)
 
     def wait_for_job(self, run_id: str) -> None:
-        """Until the job runs on the nodes and ``run`` is deferred."""
-        self.wait_for_task(run_id, "run", "deferred")
+        """Until the job runs on the nodes; ``run`` is deferred then."""
         self.wait_for_event(run_id, "job.running")
 
-    def wait_for_event(self, run_id: str, what: str) -> Event:
-        return wait_until(
-            lambda: next((event for event in self.events(run_id) if event.what == what), None),
-            f"{what} of {run_id}",
-            PATIENCE_S,
-            EVERY_S,
-        )
+    def wait_for_event(self, run_id: str, *whats: str) -> Event:
+        """Waits in the ledger: a dozen scenarios that ask the API server all the time would be its whole work."""
+
+        def there() -> Event | None:
+            events = self.events(run_id)
+            found = next((event for event in events if event.what in whats), None)
+            over = found is None and any(event.what in {"receipt.written", "request.refused"} for event in events)
+            assert not over, f"{run_id} is over, without {whats}"
+            return found
+
+        return wait_until(there, f"{whats} of {run_id}", PATIENCE_S, EVERY_S)
 
     def end(self, run_id: str) -> dict[str, Any]:
         """Waits for the run's end; returns ``state``, ``tasks`` (id -> state), ``view``, ``events`` and ``live`` (machines)."""
         client = self.client()
+        self.wait_for_event(run_id, "receipt.written", "request.refused")
         state = client.wait_for_run(LIFECYCLE, run_id, PATIENCE_S)
         tasks = {name: task["state"] for name, task in client.tasks(LIFECYCLE, run_id).items()}
         return {
