@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hostler-installed
 EXTRAS := sandbox,dev
-# pytest-xdist workers; live tests bring their own processes, so two are enough on two cores.
+# pytest-xdist workers. The live tests run after the others and alone: they start a whole Airflow, which needs the cores.
 JOBS ?= 2
 SEEDS ?= 1000
 
@@ -25,7 +25,8 @@ demo: $(STAMP) ## a real training run lives its whole life on rehearsal nodes (S
 	@$(BIN)/python -m hostler_sandbox.demo
 
 test: $(STAMP) ## all tests; needs no account, no GPU, no Docker
-	@$(BIN)/pytest -n $(JOBS) --dist loadgroup
+	@$(BIN)/pytest -q -n $(JOBS) --ignore tests/live
+	@$(BIN)/pytest -q tests/live
 
 lint: $(STAMP) ## ruff and the import contracts
 	@$(BIN)/ruff check .

@@ -10,7 +10,6 @@ from hostler.config.fleet_file import FleetFileError
 from hostler.exporters.webhook import NotifyError
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.reap import ReapReport, reconcile
-from hostler.wiring.notices import tell_people
 from hostler_sensors.fleet_access import work
 from hostler_sensors.run_identity import StepIdentity
 
@@ -40,6 +39,9 @@ class ReconcileFleetOperator(BaseOperator):
 
     async def _reconcile(self, fleet: Fleet, who: str) -> ReapReport:
         """Reconciles, then tells people what needs one; a receiver that is away fails no reconcile."""
+        # Imported here: wiring pulls in the database, which a Dag's parsing must not.
+        from hostler.wiring.notices import tell_people
+
         report = await reconcile(fleet, who=who, dry_run=self.is_dry_run)
         try:
             await asyncio.to_thread(tell_people, fleet.ledger)

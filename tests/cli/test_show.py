@@ -41,6 +41,15 @@ def test_why_when_there_is_no_such_lease_then_one_line_and_status_2(hostler):
     assert wrong == "hostler: 'nothing': no such lease; `hostler status --all` lists them\n"
 
 
+@pytest.mark.parametrize("command", ["why", "logs", "release"])
+@pytest.mark.parametrize("name", ["", " "])
+def test_command_when_the_leases_name_is_empty_then_it_means_no_lease_not_the_only_one(hostler, ledger, lease, command, name):
+    status, said, wrong = hostler(command, name)
+    assert (status, said) == (2, "")
+    assert "name is empty" in wrong
+    assert ledger.view(lease).lease.release_reason is None
+
+
 def test_logs_when_no_job_has_started_then_it_says_so(hostler, lease):
     status, _, wrong = hostler("logs", lease)
     assert status == 2

@@ -45,6 +45,12 @@ BAD = [
     ({"code_uri": "http://example.com/x"}, "code_uri", "s3"),
     ({"acelerator": "H100"}, "acelerator", "accelerator, "),
     ({"keep_s": -1}, "keep_s", "from 0"),
+    ({"secrets": ["path"]}, "secrets", "PATH"),
+    ({"secrets": ["world-size"]}, "secrets", "WORLD_SIZE"),
+    ({"secrets": ["hostler.code.dir"]}, "secrets", "HOSTLER_CODE_DIR"),
+    ({"secrets": ["hub-token", "hub_token"]}, "secrets", "both set HUB_TOKEN"),
+    ({"secrets": ["1token"]}, "secrets", "no digit first"),
+    ({"secrets": ["sch\u00fc"]}, "secrets", "ASCII"),
 ]
 
 

@@ -1,6 +1,7 @@
 """Maximum cost, deadline, caps, spending stop and mode observe: they bite in every phase."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -25,7 +26,7 @@ from hostler.lifecycle.converge import converge
 from hostler.lifecycle.limits import limit_reached, seconds_left
 from hostler.lifecycle.reap import reconcile
 from hostler.metrics.cost import accrued_usd
-from hostler.model.enums import CapacityType, FleetMode, LeaseState
+from hostler.model.enums import CapacityType, FleetMode, JobState, LeaseState
 
 
 def endless(**changes):
@@ -147,6 +148,19 @@ def test_keep_when_the_job_is_done_then_nodes_stay_until_it_is_over_or_a_limit_b
     run_simulated(play())
 
 
+def test_keep_when_it_is_long_then_the_nodes_hear_from_us_all_the_time():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, keep_s=86400, max_cost_usd=10000.0)
+        await until(world, lease_id, Phase.RUN, for_s=600)
+        assert world.ledger.view(lease_id).lease.keep_until is not None
+        heard = world.nodes.renewed
+        await until(world, lease_id, Phase.RUN, for_s=7200)
+        assert world.nodes.renewed - heard >= 2 * 7200 / 600
+
+    run_simulated(play())
+
+
 def test_caps_when_two_tenants_ask_thirty_two_times_at_once_then_no_cap_is_ever_passed():
     async def play():
         caps = Caps(nodes=6, usd_per_hour=Decimal(150), tenant_nodes=4, tenant_usd_per_hour=Decimal(96))
@@ -166,6 +180,19 @@ def test_caps_when_two_tenants_ask_thirty_two_times_at_once_then_no_cap_is_ever_
     run_simulated(play())
 
 
+def test_caps_when_fleet_yaml_names_the_tenant_no_more_then_nothing_is_bought_for_its_leases():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world)
+        await through(world, lease_id, TO_RUN[:2])
+        fleet = world.fleet()
+        fleet = replace(fleet, settings=replace(fleet.settings, tenant_caps={"other": Caps(nodes=4)}))
+        assert isinstance(await until(world, lease_id, Phase.LAUNCH, fleet=fleet, for_s=60), Waiting)
+        assert world.cloud.machines == {}
+
+    run_simulated(play())
+
+
 def test_stop_spending_when_set_then_nothing_new_is_bought_and_resume_lifts_it():
     async def play():
         world = fair_world()
@@ -178,6 +205,61 @@ def test_stop_spending_when_set_then_nothing_new_is_bought_and_resume_lifts_it()
         assert world.cloud.machines == {}
         world.ledger.set_spending_stopped(False, [])
         assert isinstance(await through(world, lease_id, TO_RUN), Reached)
+
+    run_simulated(play())
+
+
+def test_stop_spending_when_a_job_runs_then_it_runs_to_its_end():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world)
+        await through(world, lease_id, TO_RUN[:5])
+        world.ledger.set_spending_stopped(True, [])
+        assert isinstance(await until(world, lease_id, Phase.RUN), Reached)
+        view = await let_go(world, lease_id)
+        assert view.jobs[-1].state is JobState.SUCCEEDED
+        assert len(view.jobs) == 1
+
+    run_simulated(play())
+
+
+def test_stop_spending_when_intents_are_written_and_not_called_then_no_call_is_made():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world)
+        await through(world, lease_id, TO_RUN[:2])
+
+        def stop_between(label):
+            if label == "write:intent:after":
+                world.ledger.set_spending_stopped(True, [])
+
+        fleet = replace(world.fleet(), crash=stop_between)
+        outcome = await converge(fleet, lease_id, Phase.LAUNCH, holder="x", budget_s=0)
+        assert isinstance(outcome, Failed)
+        assert not outcome.is_permanent
+        assert world.cloud.machines == {}
+        assert world.ledger.spending().nodes == 0
+
+    run_simulated(play())
+
+
+def test_mode_observe_when_a_job_runs_then_nothing_is_ended_and_enforce_takes_it_up_again():
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world)
+        await through(world, lease_id, TO_RUN[:5])
+        await converge(world.fleet(), lease_id, Phase.RUN, holder="x", budget_s=20)
+        fleet = world.fleet()
+        observing = replace(fleet, settings=replace(fleet.settings, mode=FleetMode.OBSERVE))
+        for phase in (Phase.RUN, Phase.BACKUP, Phase.RELEASE):
+            outcome = await converge(observing, lease_id, phase, holder="x", budget_s=20)
+            assert isinstance(outcome, Failed)
+            assert not outcome.is_permanent
+            assert "observe" in outcome.reason
+        assert len(world.cloud.live()) == 2
+        assert world.ledger.view(lease_id).jobs[-1].state is JobState.RUNNING
+        assert isinstance(await until(world, lease_id, Phase.RUN), Reached)
+        await let_go(world, lease_id)
 
     run_simulated(play())
 

@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -151,7 +152,9 @@ async def test_job_when_it_runs_its_life_then_all_is_told_and_shipped(control, n
     assert started.state in {JobState.STARTING, JobState.RUNNING}
     index = machine.home / "opt/agent/index-lease1.json"
     await until(lambda: index.exists() and '"step": 10' in index.read_text())
-    told = await control.poll_job(node, "lease1-1")
+    end = time.monotonic() + 30
+    while "loss" not in dict((told := await control.poll_job(node, "lease1-1")).metrics):
+        assert time.monotonic() < end, "no loss was told"
     assert told.state is JobState.RUNNING
     assert told.shipped_step >= 10
     assert dict(told.metrics)["loss"] < 1

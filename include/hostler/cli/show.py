@@ -89,6 +89,9 @@ def find_lease(ledger: Ledger, name: str) -> Lease:
     Raises:
         LeaseNotFoundError: none or several; the text names them.
     """
+    if not name.strip():
+        # Every id begins with nothing: an unset shell variable must not name the only lease there is.
+        raise LeaseNotFoundError("the lease's name is empty; `hostler status --all` lists them")
     leases = ledger.list_leases()
     exact = [lease for lease in leases if name in (lease.lease_id, lease.run.run_id)]
     found = exact or [lease for lease in leases if lease.lease_id.startswith(name) or lease.run.run_id.startswith(name)]

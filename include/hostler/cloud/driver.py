@@ -137,6 +137,7 @@ class CloudDriver(Protocol):
 
         Raises:
             NodeNotFoundError: the cloud knows no such machine with our tag. Young machines may be missing for ``list_lag_s``.
+            NodeNotOursError: it knows one, without our tag.
         """
         ...
 
@@ -150,7 +151,8 @@ class CloudDriver(Protocol):
         """Starts termination and returns; again on a terminating machine is fine.
 
         Raises:
-            NodeNotFoundError: really gone. TeardownRefusedError: again later. CloudAuthError: stop and page; it still runs.
+            NodeNotFoundError: really gone. NodeNotOursError: it is there without our tag, and stays.
+            TeardownRefusedError: again later. CloudAuthError: stop and page; it still runs.
         """
         ...
 

@@ -14,6 +14,7 @@
       + AlreadyExistsError         look up by tag and adopt
       + TeardownRefusedError       again later, without end, visible
       + NodeNotFoundError          success when releasing; else re-plan
+          + NodeNotOursError       it is there without our tag: not gone, not touched, visible
 """
 
 from typing import Literal
@@ -89,3 +90,10 @@ class TeardownRefusedError(CloudError):
 
 class NodeNotFoundError(CloudError):
     """No such machine of ours: success when releasing; otherwise re-plan."""
+
+
+class NodeNotOursError(NodeNotFoundError):
+    """The cloud shows a machine of this id that does not carry our tag (any more), and it is not terminated.
+
+    Whoever knows it from an own launch must not call it gone: it runs, it costs, and a person has to look at its tags.
+    """

@@ -10,6 +10,7 @@ from hostler.lifecycle.events import make_event
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.plan import lowest_usd_cap
 from hostler.lifecycle.refusal import Problem, RequestRefusedError
+from hostler.lifecycle.secret_names import name_problems
 from hostler.model.enums import LeaseState, Phase
 from hostler.model.lease import Lease, lease_id_for
 from hostler.model.request import NodeRequest, RunRef
@@ -71,7 +72,7 @@ def _checked(
         problems = [
             *_against_fleet(fleet, request),
             *_against_limits(fleet, request, fleet.ledger.now()),
-            *_missing_secrets(fleet, request),
+            *(name_problems(request.secrets) or _missing_secrets(fleet, request)),
             *(check_workload or fleet.seams.check_workload)(request),
         ]
     except RequestRefusedError as error:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hostler.ledger.errors import StaleWriteError
-from hostler.ledger.port import Caps, StockOut
+from hostler.ledger.port import StockOut
 from hostler.lifecycle import backup, boot, ending, gang, launch, look, marks, plan, release, run, setup, validate
 from hostler.lifecycle.charge import Charge, all_of
 from hostler.lifecycle.events import shorten
@@ -33,6 +33,7 @@ EFFECTS: dict[Kind, Callable[[Charge, Effect], Awaitable[None]]] = {
     Kind.ATTACH_JOB: run.attach_job,
     Kind.POLL_JOB: run.poll_job,
     Kind.BREAK_JOB: gang.break_job,
+    Kind.TEND: run.tend,
     Kind.SEAL: backup.seal,
     Kind.DRAIN: release.drain,
     Kind.FINISH: release.finish,
@@ -74,12 +75,12 @@ async def converge(fleet: Fleet, lease_id: str, until: Phase, *, holder: str, bu
     if over is not None:
         return over
     charge = await _take(fleet, lease_id, holder)
-    ends_at = charge.now() + timedelta(seconds=budget_s)
+    ends_at = await fleet.offload(charge.now) + timedelta(seconds=budget_s)
     stale = 0
     while True:
         try:
-            await _read(charge)
-            outcome = await _round(charge, until, ends_at)
+            now = await _read(charge)
+            outcome = await _round(charge, until, now, ends_at)
         except StaleWriteError:
             stale += 1
             if stale > MOST_STALE_ROUNDS:
@@ -103,7 +104,7 @@ async def _take(fleet: Fleet, lease_id: str, holder: str) -> Charge:
     fence = await fleet.offload(lambda: fleet.ledger.take_fence(lease_id, holder))
     fleet.crash("fence:after")
     view = await fleet.offload(lambda: fleet.ledger.view(lease_id))
-    caps = fleet.settings.tenant_caps.get(view.lease.request.tenant, Caps())
+    caps = fleet.settings.caps_of(view.lease.request.tenant)
     charge = Charge(fleet=fleet, fence=fence, view=view, memory=Memory(fence=fence.token, caps=caps))
     await fleet.offload(lambda: fleet.ledger.set_meta(f"{DRIVEN}{lease_id}", charge.now().isoformat()))
     if view.lease.state is LeaseState.UNATTENDED:
@@ -112,20 +113,21 @@ async def _take(fleet: Fleet, lease_id: str, holder: str) -> Charge:
     return charge
 
 
-async def _read(charge: Charge) -> None:
-    """Reads rows and shared facts anew, in one go."""
+async def _read(charge: Charge) -> datetime:
+    """Reads rows and shared facts anew, in one go beside the loop; returns the ledger's clock of then."""
     ledger, memory = charge.fleet.ledger, charge.memory
 
-    def _all() -> tuple[LeaseView, tuple[StockOut, ...], bool]:
-        return ledger.view(charge.fence.lease_id), ledger.stock_outs(), ledger.is_spending_stopped()
+    def _all() -> tuple[LeaseView, tuple[StockOut, ...], bool, datetime]:
+        return ledger.view(charge.fence.lease_id), ledger.stock_outs(), ledger.is_spending_stopped(), ledger.now()
 
-    charge.view, memory.stock_outs, memory.is_spending_stopped = await charge.fleet.offload(_all)
+    charge.view, memory.stock_outs, memory.is_spending_stopped, now = await charge.fleet.offload(_all)
+    return now
 
 
-async def _round(charge: Charge, until: Phase, ends_at: datetime) -> Outcome | None:
+async def _round(charge: Charge, until: Phase, now: datetime, ends_at: datetime) -> Outcome | None:
     """Decides once and does what was decided; returns the outcome when there is one, None to go on."""
     lease_id = charge.fence.lease_id
-    steps = next_step(charge.view, charge.now(), charge.fleet.settings, until, charge.memory)
+    steps = next_step(charge.view, now, charge.fleet.settings, until, charge.memory)
     match steps[0]:
         case Done():
             return Reached(lease_id=lease_id, phase=until)
@@ -145,7 +147,7 @@ async def _wait(charge: Charge, until: Phase, steps: tuple[Step, ...], ends_at: 
     """Sleeps when the budget allows, else says what the lease waits for."""
     waits = [step for step in steps if isinstance(step, Wait)]
     pause_s = min(LONGEST_WAIT_S, *(max(0.5, wait.retry_after_s) for wait in waits))
-    if charge.now() + timedelta(seconds=pause_s) <= ends_at:
+    if await charge.fleet.offload(charge.now) + timedelta(seconds=pause_s) <= ends_at:
         await charge.fleet.sleep(pause_s)
         return None
     reason = _words(waits)

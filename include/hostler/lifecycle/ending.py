@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError
+from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError, NodeNotOursError
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.events import words_of
 from hostler.lifecycle.step import Effect
@@ -11,6 +11,9 @@ from hostler.model.enums import NodeState
 from hostler.model.lease import Intent, Node
 
 AGAIN_S = 20.0
+LEAKS = (CloudAuthError, NodeNotOursError)
+"""Refusals that a person has to lift: until then the machine runs on."""
+
 AGAIN_CAP_S = 300.0
 """The order to end is given again, without end, after 20 s doubled up to 5 minutes."""
 
@@ -39,6 +42,8 @@ async def end_now(charge: Charge, node: Node, reason: str, *, cordon: bool = Fal
     driver = charge.driver(node.offering.cloud)
     try:
         await charge.call("terminate", lambda: driver.terminate(node.offering.region, node.provider_id))
+    except NodeNotOursError as error:
+        return await _refused(charge, node, key, error)
     except NodeNotFoundError as error:
         return await _not_found(charge, node, error)
     except CloudError as error:
@@ -64,7 +69,7 @@ async def _refused(charge: Charge, node: Node, key: str, error: CloudError) -> N
     words = f"slot {node.slot_index}: {node.provider_id} could not be ended: {words_of(error)}"
     is_news = charge.memory.notes.get(key) != words
     charge.memory.hold(key, charge.now(), after_s, words)
-    suspected = replace(node, is_leak_suspected=node.is_leak_suspected or isinstance(error, CloudAuthError))
+    suspected = replace(node, is_leak_suspected=node.is_leak_suspected or isinstance(error, LEAKS))
     if not is_news and suspected == node:
         return node  # one line a driver and cause: an hour of refusals is no storm of events
     event = charge.event("node.end_refused", words, slot_index=node.slot_index, retry_after_s=round(after_s))

@@ -13,6 +13,9 @@ from hostler.model.lease import Intent
 from hostler.reach.port import NodeControl
 from hostler.vault.port import KeyProvider, NodeIdentity, ObjectStore
 
+NOTHING = Caps(usd_per_hour=Decimal(0), nodes=0, tenant_usd_per_hour=Decimal(0), tenant_nodes=0)
+"""Caps under which nothing is bought: where no cap is known, none is assumed to be absent."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleSettings:
@@ -51,6 +54,10 @@ class LifecycleSettings:
     backup_uri: str = ""
     backup_endpoint_url: str | None = None
     backup_region: str | None = None
+
+    def caps_of(self, tenant: str) -> Caps:
+        """Returns the caps in force for a tenant; one that fleet.yaml does not name (any more) may buy nothing."""
+        return self.tenant_caps.get(tenant, NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

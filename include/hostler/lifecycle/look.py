@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from hostler.cloud.driver import Interruption, Machine, MachineState
-from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError
+from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError, NodeNotOursError
 from hostler.cloud.tags import INTENT, LEASE
 from hostler.lifecycle.adopt import adopt
 from hostler.lifecycle.charge import Charge
@@ -160,6 +160,8 @@ async def _missed(charge: Charge, node: Node) -> tuple[Node, str]:
         return missed, ""
     try:
         machine = await charge.call("get", lambda: driver.get_node(node.offering.region, node.provider_id))
+    except NodeNotOursError:
+        return replace(missed, is_leak_suspected=True), ""
     except NodeNotFoundError as error:
         words = f"{MISSES} lists missed it and the cloud knows it no more: {words_of(error)}"
         why = node.ending_reason or f"the cloud took it: {words}"

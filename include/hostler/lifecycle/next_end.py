@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 from hostler.lifecycle.fleet import LifecycleSettings
 from hostler.lifecycle.next_run import ACTIVE_JOB, newest_job
-from hostler.lifecycle.next_slot import end
+from hostler.lifecycle.next_slot import OBSERVE_TEXT, end
 from hostler.lifecycle.slots import has_reached, live_nodes, unresolved
 from hostler.lifecycle.step import Done, Effect, Fail, Kind, Memory, Step, Wait, when_due
-from hostler.model.enums import LeaseState, NodeState, Phase
+from hostler.model.enums import FleetMode, LeaseState, NodeState, Phase
 from hostler.model.lease import LeaseView, Node
 
 SEAL_TRIES = 5
@@ -31,7 +31,9 @@ def is_backup_due(view: LeaseView) -> bool:
     return not any(backup.is_verified and ended_at is not None and backup.sealed_at >= ended_at for backup in view.backups)
 
 
-def next_backup(view: LeaseView, now: datetime, _settings: LifecycleSettings, memory: Memory) -> tuple[Step, ...]:
+def next_backup(  # noqa: PLR0911 - one return a stage reads best
+    view: LeaseView, now: datetime, settings: LifecycleSettings, memory: Memory
+) -> tuple[Step, ...]:
     """Returns what the backup needs; works on failed leases too."""
     job = newest_job(view)
     if not is_backup_due(view):
@@ -40,6 +42,8 @@ def next_backup(view: LeaseView, now: datetime, _settings: LifecycleSettings, me
         return (Done(phase=Phase.BACKUP),)
     if view.lease.state is LeaseState.RELEASED:
         return (Fail(reason="the lease is released and its backup was never sealed: the nodes cannot be asked any more"),)
+    if job is not None and job.state in ACTIVE_JOB and settings.mode is FleetMode.OBSERVE:
+        return (Fail(reason=OBSERVE_TEXT, is_permanent=False),)
     if job is not None and job.state in ACTIVE_JOB:
         return (Effect(kind=Kind.BREAK_JOB, key="break-job", reason=view.lease.failure or "the run has ended"),)
     if memory.tries.get("seal", 0) >= SEAL_TRIES:
@@ -54,6 +58,8 @@ def next_release(  # noqa: PLR0911 - one return a stage reads best
     lease, job = view.lease, newest_job(view)
     if lease.state is LeaseState.RELEASED:
         return (Done(phase=Phase.RELEASE),)
+    if settings.mode is FleetMode.OBSERVE and (live_nodes(view) or unresolved(view)):
+        return (Fail(reason=OBSERVE_TEXT, is_permanent=False),)
     if lease.state is not LeaseState.DRAINING:
         return (Effect(kind=Kind.DRAIN, key="drain", reason=lease.failure or "the run has ended"),)
     if job is not None and job.state in ACTIVE_JOB:

@@ -64,6 +64,8 @@ def _fill(view: LeaseView, slots: tuple[Slot, ...], now: datetime, memory: Memor
     calls = [slot.intent for slot in slots if _is_ours_to_call(slot.intent, memory)]
     if not missing and not calls:
         return []
+    if memory.is_spending_stopped and calls:
+        return _withdraw(calls, STOPPED_TEXT)
     choice = choose(view, memory.stock_outs, now)
     is_stuck = _is_cap_stuck(memory) and len(missing) < len(slots)
     if choice.offering is None or is_stuck:
@@ -86,6 +88,15 @@ def _open(missing: tuple[int, ...], offering: Offering, now: datetime, memory: M
 def _call(intent: Intent, now: datetime, memory: Memory) -> Step:
     effect = Effect(kind=Kind.LAUNCH, key=f"launch:{intent.intent_id}", slot_index=intent.slot_index)
     return when_due(effect, memory, now, f"slot {intent.slot_index}: the cloud is busy")
+
+
+def _withdraw(calls: list[Intent | None], reason: str) -> list[Step]:
+    """Takes back intents that were written before the stop and are not called yet: the stop holds from now on."""
+    return [
+        Effect(kind=Kind.WITHDRAW, key=f"withdraw:{intent.slot_index}", slot_index=intent.slot_index, reason=reason)
+        for intent in calls
+        if intent is not None
+    ]
 
 
 def _let_go(view: LeaseView, slots: tuple[Slot, ...], choice: Choice, now: datetime, memory: Memory) -> list[Step]:

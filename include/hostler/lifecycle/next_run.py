@@ -42,7 +42,7 @@ def next_run(view: LeaseView, now: datetime, settings: LifecycleSettings, memory
     """Returns what the job needs; empty when it is done and nothing keeps the nodes."""
     job = newest_job(view)
     if job is not None and job.state is JobState.SUCCEEDED:
-        return _keep(view, now, settings)
+        return _keep(view, now, settings, memory)
     if job is not None and job.state in ACTIVE_JOB:
         look = look_step(view, now, settings, memory)
         return (look,) if isinstance(look, Effect) else _attend(view, job, now, settings, memory)
@@ -56,10 +56,12 @@ def next_run(view: LeaseView, now: datetime, settings: LifecycleSettings, memory
     return (Effect(kind=Kind.OPEN_JOB, key="open-job"),)
 
 
-def _keep(view: LeaseView, now: datetime, settings: LifecycleSettings) -> tuple[Step, ...]:
+def _keep(view: LeaseView, now: datetime, settings: LifecycleSettings, memory: Memory) -> tuple[Step, ...]:
     until = view.lease.keep_until
     if until is None or now >= until or limit_reached(view, now) is not None:
         return ()
+    if memory.left_s("tend", now) <= 0:
+        return (Effect(kind=Kind.TEND, key="tend"),)
     left_s = (until - now).total_seconds()
     return (
         Wait(

@@ -20,6 +20,10 @@ FIT = frozenset({Verdict.HEALTHY, Verdict.DEGRADED})
 
 RESTLESS = frozenset({NodeState.LAUNCHED, NodeState.TERMINATING, NodeState.STOPPING, NodeState.UNREACHABLE})
 OFF = frozenset({NodeState.STOPPING, NodeState.STOPPED})
+OBSERVE_TEXT = (
+    "mode: observe in fleet.yaml: nothing is bought or ended; what runs goes on, and costs. Set `mode: enforce` to act."
+)
+
 GOING = frozenset({MachineState.TERMINATING, MachineState.TERMINATED})
 
 

@@ -7,9 +7,10 @@ from hostler.lifecycle.limits import limit_reached
 from hostler.lifecycle.next_end import next_backup, next_release
 from hostler.lifecycle.next_fill import next_acquire, next_plan, prepare
 from hostler.lifecycle.next_run import is_job_done, next_run
+from hostler.lifecycle.next_slot import OBSERVE_TEXT
 from hostler.lifecycle.slots import PHASES, has_reached
 from hostler.lifecycle.step import Done, Effect, Fail, Kind, Memory, Step
-from hostler.model.enums import LeaseState, Phase
+from hostler.model.enums import FleetMode, LeaseState, Phase
 from hostler.model.lease import Lease, LeaseView
 
 OVER = frozenset({LeaseState.DRAINING, LeaseState.RELEASED, LeaseState.EXPIRED, LeaseState.LOST})
@@ -55,6 +56,8 @@ def _forward(  # noqa: PLR0911 - one return a guard reads best
         return (Effect(kind=Kind.FAIL, key="fail", reason=limit),)
     if has_reached(lease, until):
         return (Done(phase=until),)
+    if settings.mode is FleetMode.OBSERVE and has_reached(lease, Phase.ACQUIRE):
+        return (Fail(reason=OBSERVE_TEXT, is_permanent=False),)
     for phase in PHASES[1 : PHASES.index(until) + 1]:
         steps = _toward(phase, view, now, settings, memory)
         if steps:
@@ -70,7 +73,8 @@ def _toward(phase: Phase, view: LeaseView, now: datetime, settings: LifecycleSet
         case Phase.PLAN:
             return next_plan(view, now, memory)
         case Phase.ACQUIRE:
-            return next_acquire(view, settings, memory)
+            # Once granted, neither a spending stop nor a changed mode may end what runs: they bar purchases, in ``prepare``.
+            return () if has_reached(view.lease, phase) else next_acquire(view, settings, memory)
         case Phase.LAUNCH | Phase.SETUP | Phase.VALIDATE:
             # A later phase's work re-enters this one for the slot that lost its node; the slots that are further on stay there.
             return () if has_reached(view.lease, phase) else prepare(view, now, settings, memory, phase)

@@ -9,7 +9,8 @@ from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.events import shorten, words_of
 from hostler.lifecycle.gang import Gang, gather_all, heard, judge_failure, note_silence, or_silence
 from hostler.lifecycle.limits import seconds_left
-from hostler.lifecycle.next_run import newest_job, ready_nodes
+from hostler.lifecycle.next_run import WORKING, newest_job, ready_nodes
+from hostler.lifecycle.secret_names import variable_of
 from hostler.lifecycle.step import Effect
 from hostler.model.enums import JobState
 from hostler.model.lease import Event, Job, Node, Record
@@ -96,7 +97,7 @@ async def _secrets(charge: Charge) -> dict[str, str]:
     names = charge.lease.request.secrets
     # In a thread: Airflow's connections cannot be read from the loop that the triggerer runs.
     values = await charge.fleet.offload(lambda: [charge.fleet.secret(name) for name in names])
-    return {_variable(name): value for name, value in zip(names, values, strict=True)}
+    return {variable_of(name): value for name, value in zip(names, values, strict=True)}
 
 
 def _complete(charge: Charge, job: Job, order: JobOrder, secrets: Mapping[str, str]) -> JobOrder:
@@ -107,11 +108,6 @@ def _complete(charge: Charge, job: Job, order: JobOrder, secrets: Mapping[str, s
         expires_in_s=expires_in_s(charge),
         secrets={**order.secrets, **secrets},
     )
-
-
-def _variable(name: str) -> str:
-    """Returns the environment variable of a secret: upper case, all but letters and digits become ``_``."""
-    return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
 
 
 def expires_in_s(charge: Charge) -> float:
@@ -173,10 +169,20 @@ async def _renew(charge: Charge, gang: Gang) -> None:
     if charge.memory.left_s(key, gang.now) > 0:
         return
     charge.memory.hold(key, gang.now, RENEW_S)
+    answered = [node for node, answer in zip(gang.nodes, gang.answers, strict=True) if isinstance(answer, JobStatus)]
+    await _renew_all(charge, answered)
+
+
+async def tend(charge: Charge, effect: Effect) -> None:
+    """Effect TEND: kept nodes hear from us. An agent whose job is over powers its node off when nobody speaks to it for long."""
+    charge.memory.hold(effect.key, charge.now(), RENEW_S)
+    await _renew_all(charge, [node for node in ready_nodes(charge.view) if node.state in WORKING])
+
+
+async def _renew_all(charge: Charge, nodes: Sequence[Node]) -> None:
     after_s = expires_in_s(charge)
 
     async def _one(node: Node) -> None:
         await charge.ask("renew", lambda: charge.fleet.nodes.renew(node, after_s))
 
-    answered = [node for node, answer in zip(gang.nodes, gang.answers, strict=True) if isinstance(answer, JobStatus)]
-    await gather_all([or_silence(_one(node)) for node in answered])
+    await gather_all([or_silence(_one(node)) for node in nodes])

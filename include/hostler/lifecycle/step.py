@@ -29,6 +29,7 @@ class Kind(StrEnum):
     ATTACH_JOB = "attach-job"
     POLL_JOB = "poll-job"
     BREAK_JOB = "break-job"
+    TEND = "tend"
     SEAL = "seal"
     DRAIN = "drain"
     FINISH = "finish"

@@ -43,14 +43,21 @@ async def _no_answer(charge: Charge, effect: Effect, node: Node, error: ReachErr
 
 async def _take(charge: Charge, effect: Effect, node: Node, report: HealthReport) -> None:
     now = charge.now()
-    judged = replace(node, health=report.verdict, health_reasons=report.reasons, probed_at=now, heartbeat_at=now)
+    tries = node.unknown_probes + 1 if report.verdict is Verdict.UNKNOWN else 0
+    judged = replace(
+        node,
+        health=report.verdict,
+        health_reasons=report.reasons,
+        probed_at=now,
+        heartbeat_at=now,
+        unknown_probes=tries,
+    )
     words = "; ".join(report.reasons) or report.verdict.value
     event = charge.event("node.probed", f"{report.verdict}: {words}", slot_index=node.slot_index, provider_id=node.provider_id)
     stored = await charge.write_node("node-probed", judged, event)
     if report.verdict in FIT:
         charge.memory.clear(effect.key)
         return
-    tries = charge.memory.tries.get(effect.key, 0) + 1
     if report.verdict is Verdict.UNKNOWN and tries < UNKNOWN_TRIES:
         charge.memory.hold(effect.key, now, charge.fleet.settings.poll_s, f"slot {node.slot_index}: health unknown: {words}")
         return

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from hostler.cloud.driver import MachineState
 from hostler.cloud.errors import CloudError
 from hostler.cloud.tags import LEASE
-from hostler.ledger.port import Caps
 from hostler.lifecycle.choice import choose
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.gang import gather_all, or_silence
@@ -68,8 +67,8 @@ class Watcher:
     async def look(self) -> tuple[str | None, float]:
         """Returns the reason to converge, if there is one now, and after how many seconds to look again."""
         ledger, lease_id = self.fleet.ledger, self.first.lease.lease_id
-        view = await self.fleet.offload(lambda: ledger.view(lease_id))
-        now = ledger.now()
+        # Both in a thread: the store's clock is a question to the database too, and the loop is every trigger's.
+        view, now = await self.fleet.offload(lambda: (ledger.view(lease_id), ledger.now()))
         poll_s = self.fleet.settings.poll_s
         if self.until in {Phase.BACKUP, Phase.RELEASE, Phase.RECEIPT}:
             return self._moved(view, now), poll_s
@@ -85,9 +84,8 @@ class Watcher:
             return lease.failure
         if has_reached(lease, self.until):
             return f"{self.until} is done"
-        keep = lease.keep_until
-        if keep is not None:
-            return "the keep time is over" if now >= keep else None
+        if lease.keep_until is not None and now >= lease.keep_until:
+            return "the keep time is over"
         return limit_reached(view, now)
 
     def _moved(self, view: LeaseView, now: datetime) -> str | None:
@@ -102,6 +100,8 @@ class Watcher:
         return f"{due[0].intent_id}: a launch without an answer can be looked up" if due else None
 
     async def _by_nodes(self, view: LeaseView, now: datetime) -> str | None:
+        if view.lease.keep_until is not None:
+            return None  # the job is done: nothing is bought or set up for it any more
         job = newest_job(view)
         if job is not None and job.state in ACTIVE_JOB:
             return await self._by_job(view, job, now) or await self._by_clouds(view, now)
@@ -118,7 +118,7 @@ class Watcher:
         choice = choose(view, await self.fleet.offload(ledger.stock_outs), now)
         if choice.offering is None:
             return None
-        offering, caps = choice.offering, self.fleet.settings.tenant_caps.get(request.tenant, Caps())
+        offering, caps = choice.offering, self.fleet.settings.caps_of(request.tenant)
         missing = sum(1 for slot in slots_of(view) if slot.is_empty)
         full = await self.fleet.offload(lambda: no_room(ledger, caps, request.tenant, offering, missing))
         return None if full else f"worth trying: {offering.key}"

@@ -125,6 +125,7 @@ class Node:
         misses: look-ups in a row that did not find it.
         setup_attempt, setup_job_id: bookkeeping of the setup step.
         health, health_reasons: the last verdict.
+        unknown_probes: probes in a row whose verdict was unknown; kept here, since one driver may see only one of them.
         heartbeat_at: last sign of life of the agent, in the ledger's time.
         ending_reason: why it is being ended; health never overwrites it.
     """
@@ -150,6 +151,7 @@ class Node:
     health: Verdict = Verdict.UNKNOWN
     health_reasons: tuple[str, ...] = ()
     probed_at: datetime | None = None
+    unknown_probes: int = 0
     heartbeat_at: datetime | None = None
     is_cordoned: bool = False
     is_leak_suspected: bool = False

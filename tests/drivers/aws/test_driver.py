@@ -16,11 +16,12 @@ from hostler.cloud.errors import (
     CloudUnavailableError,
     InsufficientCapacityError,
     NodeNotFoundError,
+    NodeNotOursError,
     QuotaExceededError,
     SpotUnavailableError,
     TeardownRefusedError,
 )
-from hostler.cloud.tags import INTENT
+from hostler.cloud.tags import DEPLOYMENT, INTENT
 from hostler.drivers.aws.driver import AwsDriver, build
 from hostler.drivers.aws.orders import client_token
 from hostler.drivers.aws.settings import AwsSettings
@@ -223,6 +224,19 @@ def test_terminate_when_protected_then_refused_and_it_lives(driver_for, ec2):
         driver.terminate(REGION, made.provider_id)
     ec2.modify_instance_attribute(InstanceId=made.provider_id, DisableApiTermination={"Value": False})
     driver.terminate(REGION, made.provider_id)
+
+
+def test_terminate_when_our_tag_was_taken_off_then_it_is_told_apart_from_a_machine_that_is_gone(driver_for, ec2):
+    driver = driver_for()
+    made = driver.launch(order())
+    ec2.delete_tags(Resources=[made.provider_id], Tags=[{"Key": DEPLOYMENT}])
+    for ask in (driver.get_node, driver.terminate):
+        with pytest.raises(NodeNotOursError):
+            ask(REGION, made.provider_id)
+    ec2.terminate_instances(InstanceIds=[made.provider_id])
+    with pytest.raises(NodeNotFoundError) as gone:
+        driver.get_node(REGION, made.provider_id)
+    assert not isinstance(gone.value, NodeNotOursError)
 
 
 def test_terminate_when_describe_does_not_know_it_yet_then_ec2_is_asked_all_the_same(driver_for, front):

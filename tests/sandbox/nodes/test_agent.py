@@ -76,7 +76,9 @@ class Site:
             settle_after=NOW,
         )
         text = user_data.build(intent, self.keys, user=USER)
-        machine = self.boot(user_data=text, accelerator_name="A10G", accelerator_count=1, instance_type="g5.xlarge", **more)
+        machine = self.boot(
+            user_data=text, accelerator_name="A10G", accelerator_count=1, instance_type="g5.xlarge", image="gpu", **more
+        )
         node = Node(
             node_name=name,
             lease_id=LEASE,

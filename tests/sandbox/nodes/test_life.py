@@ -45,7 +45,10 @@ async def until(check, deadline_s=10.0):
 def test_kill_when_daemons_left_their_session_and_environment_then_no_process_is_left(boot, bench):
     node = boot()
     assert node.ok(DAEMONS) == "started\n"
-    assert len(sleepers(4711, 4712, 4713, 4714)) == 4
+    end = time.monotonic() + 10
+    while len(sleepers(4711, 4712, 4713, 4714)) < 4:
+        assert time.monotonic() < end, "the daemons did not start"
+        time.sleep(0.02)
     folder = node.root.parent
     bench.runtime.kill(node.id)
     assert sleepers(4711, 4712, 4713, 4714) == []

@@ -15,6 +15,7 @@ from hostler.cloud.errors import (
     CloudConfigError,
     CloudUnavailableError,
     NodeNotFoundError,
+    NodeNotOursError,
     TeardownRefusedError,
 )
 from hostler.cloud.session import SessionSource
@@ -115,7 +116,10 @@ class AwsDriver:
         if not found:
             raise NodeNotFoundError(f"EC2 knows no {provider_id} in {region}", code=_UNKNOWN_ID)
         if found[0].provider_id != provider_id or not self._has_our_tag(found[0]):
-            raise NodeNotFoundError(f"{provider_id} in {region} is not a machine of deployment {self._deployment}")
+            # EC2 drops the tags of a terminated machine before the machine: that one is gone, whoever's it was.
+            is_there = found[0].provider_id == provider_id and found[0].state is not MachineState.TERMINATED
+            kind = NodeNotOursError if is_there else NodeNotFoundError
+            raise kind(f"{provider_id} in {region} is not a machine of deployment {self._deployment}")
         return found[0]
 
     def list_nodes(self, region: str, tags: Mapping[str, str] | None = None) -> tuple[Machine, ...]:

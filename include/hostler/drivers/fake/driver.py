@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from hostler.cloud.driver import CloudDriver, Interruption, LaunchOrder, Machine, OfferingQuery
-from hostler.cloud.errors import NodeNotFoundError
+from hostler.cloud.driver import CloudDriver, Interruption, LaunchOrder, Machine, MachineState, OfferingQuery
+from hostler.cloud.errors import NodeNotFoundError, NodeNotOursError
 from hostler.cloud.session import SessionSource
 from hostler.cloud.tags import DEPLOYMENT, is_foreign
 from hostler.drivers.fake.cloud import FakeCloud, Fault
@@ -65,14 +65,16 @@ class FakeDriver:
     def _get(self, region: str, provider_id: str) -> Machine:
         now = self.cloud.clock()
         machine = self.cloud.machines.get(provider_id)
-        if (
-            machine is None
-            or machine.region != region
-            or not self._is_ours(machine)
-            or not machine.is_listed(now, self.cloud.linger_s)
-        ):
+        if machine is None or machine.region != region or not machine.is_listed(now, self.cloud.linger_s):
             raise NodeNotFoundError(f"no machine {provider_id} in {region}", code="InvalidInstanceID.NotFound")
+        if not self._is_ours(machine):
+            raise self._not_ours(machine)
         return machine.describe(now)
+
+    def _not_ours(self, machine: FakeMachine) -> NodeNotFoundError:
+        is_gone = machine.describe(self.cloud.clock()).state is MachineState.TERMINATED
+        kind = NodeNotFoundError if is_gone else NodeNotOursError
+        return kind(f"{machine.provider_id} does not carry our tag")
 
     def list_nodes(self, region: str, tags: Mapping[str, str] | None = None) -> tuple[Machine, ...]:
         """See the port."""
@@ -94,8 +96,10 @@ class FakeDriver:
 
         def _work(_fault: Fault | None) -> None:
             machine = self.cloud.machines.get(provider_id)
-            if machine is not None and (machine.region != region or not self._is_ours(machine)):
-                raise NodeNotFoundError(f"no machine {provider_id} in {region} with our tag", code="InvalidInstanceID.NotFound")
+            if machine is not None and machine.region != region:
+                raise NodeNotFoundError(f"no machine {provider_id} in {region}", code="InvalidInstanceID.NotFound")
+            if machine is not None and not self._is_ours(machine):
+                raise self._not_ours(machine)
             self.cloud.order_end(provider_id)
 
         self.cloud.recorded("terminate", provider_id, _work)
