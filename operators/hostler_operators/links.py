@@ -1,10 +1,12 @@
-"""Links on the steps: to the lease's story, its nodes and its backup. Made from ids alone: no network, no ledger."""
+"""Links on the steps: to the lease's story, its nodes and its backup. Made from ids alone: no network, no ledger, no database.
+
+Airflow asks for them in its API server, where no operator has run.
+"""
 
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, conf
-from airflow.sdk.execution_time.xcom import XCom
 
 from hostler.model.lease import lease_id_for
 from hostler.model.request import RunRef
@@ -15,14 +17,14 @@ from hostler_operators.teardowns import BackupLeaseOperator, ReleaseLeaseOperato
 
 
 class LeaseLink(BaseOperatorLink):
-    """To the task that tells the lease's story: ``receipt``, whose log says how the run ended and what is missing."""
+    """To the run's receipt, whose log tells how the lease ended and what is missing."""
 
     name = "Lease"
     operators: ClassVar[list[type[BaseOperator]]] = [AdmitRequestOperator, RunWorkloadOperator, ReleaseLeaseOperator]
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
         """Returns the page of the run's receipt."""
-        return task_page(ti_key, "receipt" if operator.dag and operator.dag.has_task("receipt") else ti_key.task_id)
+        return task_page(ti_key, "receipt")
 
 
 class NodesLink(BaseOperatorLink):
@@ -38,31 +40,20 @@ class NodesLink(BaseOperatorLink):
 
 
 class BackupLink(BaseOperatorLink):
-    """To the backup: the S3 console's page of the manifest, or the file's own address."""
+    """To what the backup step returned: the manifest's address."""
 
     name = "Backup"
     operators: ClassVar[list[type[BaseOperator]]] = [BackupLeaseOperator, WriteReceiptOperator]
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        """Returns where the manifest is; empty when there is no backup."""
-        told = XCom.get_value(ti_key=ti_key._replace(task_id="backup"), key="return_value")
-        return backup_page(told.get("manifest_uri") if isinstance(told, dict) else None)
+        """Returns the page that shows the address."""
+        return f"{task_page(ti_key, 'backup')}/xcom"
 
 
 def task_page(ti_key: Any, task_id: str) -> str:
     """Returns the page of a task of the same run in Airflow's UI."""
     base = conf.get("api", "base_url", fallback="").rstrip("/")
     return f"{base}/dags/{ti_key.dag_id}/runs/{quote(ti_key.run_id, safe='')}/tasks/{task_id}"
-
-
-def backup_page(manifest_uri: str | None) -> str:
-    """Returns the address to open for a manifest; ``s3://`` becomes the console's page."""
-    if not manifest_uri:
-        return ""
-    if not manifest_uri.startswith("s3://"):
-        return manifest_uri
-    bucket, _, key = manifest_uri.removeprefix("s3://").partition("/")
-    return f"https://s3.console.aws.amazon.com/s3/object/{bucket}?prefix={quote(key)}"
 
 
 LINKS = (LeaseLink(), NodesLink(), BackupLink())

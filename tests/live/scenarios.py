@@ -137,7 +137,7 @@ def scheduled(theatre: Theatre) -> dict[str, Any]:
         run_id = wait_until(started, "a scheduled run", PATIENCE_S, EVERY_S)
     finally:
         client.set_paused("hostler_scheduled_run", paused=True)
-    theatre.wait_for_event(run_id, "lease.admitted")
+    theatre.wait_for_event(run_id, "lease.planned")  # admit has ended: its teardowns are sure to run
     request = theatre.view(run_id).lease.request
     # Its defaults are a training run on sixteen GPUs; the whole life is played elsewhere.
     client.mark_run(LIFECYCLE, run_id, "failed")

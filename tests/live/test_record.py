@@ -75,7 +75,7 @@ def test_links_when_a_run_is_over_then_they_lead_to_lease_nodes_and_backup(playe
     client = stage.client()
     assert "/tasks/receipt" in client.get(f"{base}/admit/links")["extra_links"]["Lease"]
     assert lease_id in client.get(f"{base}/launch/links")["extra_links"]["Nodes"]
-    assert lease_id in client.get(f"{base}/backup/links")["extra_links"]["Backup"]
+    assert "/tasks/backup/xcom" in client.get(f"{base}/backup/links")["extra_links"]["Backup"]
 
 
 def test_reconcile_when_deployed_then_it_has_run_by_itself_and_well(played, stage):

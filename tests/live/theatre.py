@@ -17,7 +17,7 @@ LIFECYCLE = "hostler_node_lifecycle"
 DAGS = (LIFECYCLE, "hostler_node_release", "hostler_fleet_reconcile", "hostler_scheduled_run")
 SECRET_NAME = "live_test_token"
 SECRET = "made-up-6f1d2c-must-be-seen-nowhere"
-PATIENCE_S = 600.0
+PATIENCE_S = 900.0
 EVERY_S = 2.0
 
 

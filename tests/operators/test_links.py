@@ -1,20 +1,43 @@
-"""The links: made from ids, without any call."""
+"""The links: made from ids, without any call, also by Airflow's API server from a serialized Dag."""
 
 import pytest
 from airflow.models.taskinstancekey import TaskInstanceKey
+from airflow.serialization.serialized_objects import DagSerialization
+from tests.airflow_home import ROOT
 
 from hostler.model.lease import lease_id_for
 from hostler.model.request import RunRef
-from hostler_operators.links import LINKS, NodesLink, backup_page, task_page
+from hostler_operators.links import LINKS, task_page
 
 KEY = TaskInstanceKey(
     dag_id="hostler_node_lifecycle", run_id="manual__2026-12-01T00:00:00+00:00", task_id="launch", try_number=1
 )
+LEASE = lease_id_for(RunRef(dag_id=KEY.dag_id, run_id=KEY.run_id))
 
 
-def test_nodes_link_when_made_then_holds_the_leases_tag():
-    lease_id = lease_id_for(RunRef(dag_id=KEY.dag_id, run_id=KEY.run_id))
-    assert lease_id in NodesLink().get_link(None, ti_key=KEY)
+@pytest.fixture(scope="module")
+def serialized():
+    from airflow.dag_processing.dagbag import DagBag
+
+    dag = DagBag(dag_folder=str(ROOT / "dags")).dags["hostler_node_lifecycle"]
+    return DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+
+@pytest.mark.parametrize(
+    ("task_id", "name", "part"),
+    [
+        ("admit", "Lease", "/tasks/receipt"),
+        ("run", "Lease", "/tasks/receipt"),
+        ("launch", "Nodes", LEASE),
+        ("backup", "Backup", "/tasks/backup/xcom"),
+        ("receipt", "Backup", "/tasks/backup/xcom"),
+    ],
+)
+def test_links_when_asked_by_the_api_server_then_registered_and_made(serialized, task_id, name, part):
+    task = serialized.get_task(task_id)
+    assert name in task.extra_links
+    link = task.operator_extra_link_dict[name].get_link(task, ti_key=KEY._replace(task_id=task_id))
+    assert part in link
 
 
 def test_task_page_when_the_run_id_has_odd_characters_then_quoted():
@@ -22,18 +45,6 @@ def test_task_page_when_the_run_id_has_odd_characters_then_quoted():
     assert page.startswith("http://127.0.0.1:1/dags/hostler_node_lifecycle/runs/")
     assert page.endswith("/tasks/receipt")
     assert "+" not in page
-
-
-@pytest.mark.parametrize(
-    ("uri", "page"),
-    [
-        (None, ""),
-        ("file:///backups/x/manifest.json", "file:///backups/x/manifest.json"),
-        ("s3://bucket/a/m.json", "https://s3.console.aws.amazon.com/s3/object/bucket?prefix=a/m.json"),
-    ],
-)
-def test_backup_page_when_asked_then_an_address_one_can_open(uri, page):
-    assert backup_page(uri) == page
 
 
 def test_links_when_registered_then_every_name_is_unlike_the_others():
