@@ -2,13 +2,13 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint typecheck bench soak clean install
+.PHONY: help demo test live lint typecheck bench soak clean install
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hostler-installed
 EXTRAS := sandbox,dev
-# pytest-xdist workers. The live tests run after the others and alone: they start a whole Airflow, which needs the cores.
+# pytest-xdist workers.
 JOBS ?= 2
 SEEDS ?= 1000
 
@@ -24,8 +24,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## a real training run lives its whole life on rehearsal nodes (SEED=n replays, KEEP=1 leaves Airflow up)
 	@$(BIN)/python -m hostler_sandbox.demo
 
-test: $(STAMP) ## all tests; needs no account, no GPU, no Docker
+test: $(STAMP) ## all tests but the live ones; needs no account, no GPU, no Docker
 	@$(BIN)/pytest -q -n $(JOBS) --ignore tests/live
+
+live: $(STAMP) ## twelve lifecycles side by side on a live Airflow with the sandbox; alone, for it needs the cores
 	@$(BIN)/pytest -q tests/live
 
 lint: $(STAMP) ## ruff and the import contracts

@@ -26,12 +26,7 @@ from tests.sim.stage import (
 )
 from tests.sim.world import SimCrashError
 
-from hostler.cloud.errors import (
-    AlreadyExistsError,
-    AnswerLostError,
-    CloudThrottledError,
-    CloudUnavailableError,
-)
+from hostler.cloud.errors import AlreadyExistsError, AnswerLostError, CloudThrottledError, CloudUnavailableError
 from hostler.drivers.fake.cloud import Fault
 from hostler.lifecycle.converge import converge
 from hostler.lifecycle.release import begin_release
