@@ -161,7 +161,7 @@ def _launch(folder: JobFolder, handed: dict[str, Any]) -> None:
 def status(home: NodeHome, job_id: object) -> dict[str, Any]:
     """Returns the job's status document; state ``missing`` when the node knows no such job."""
     folder = home.job(job_id)
-    if not folder.order_file.exists():
+    if not folder.order_file.exists() or _never_began(folder):
         return {"job_id": folder.job_id, "state": "missing"}
     _settle(folder)
     state = read_json(folder.state_file) or {"state": "starting"}
@@ -208,6 +208,14 @@ def is_final(folder: JobFolder) -> bool:
 def marker(folder: JobFolder) -> str:
     """Returns the environment entry that all processes of the job carry, and no others."""
     return f"HOSTLER_CHECKPOINT_DIR={folder.checkpoints}"
+
+
+def _never_began(folder: JobFolder) -> bool:
+    """True when a start was broken off before the supervisor's first word: nothing runs, and the order has to come again."""
+    if folder.supervisor_file.exists() or folder.state_file.exists():
+        return False
+    with locked(folder.lock_file):  # a start that is under way holds it
+        return not folder.supervisor_file.exists() and not folder.state_file.exists()
 
 
 def _settle(folder: JobFolder) -> None:
