@@ -30,7 +30,7 @@ def options(folder: Path, say: Callable[[str], None] = lambda _words: None) -> S
             "AIRFLOW__HOSTLER__RUN_SCHEDULE": "* * * * *",
             f"AIRFLOW_VAR_{SECRET_NAME.upper()}": SECRET,
         },
-        parallelism=8,
+        parallelism=6,
         say=say,
     )
 

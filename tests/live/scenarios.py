@@ -1,6 +1,5 @@
 """What is played on the stage, all at once. Each returns what it saw; the tests judge it."""
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -12,22 +11,31 @@ LONG: Final = "sleep 600"
 
 
 def whole_life(theatre: Theatre) -> dict[str, Any]:
-    """A run over REST by somebody who may only operate, with a secret and a repeated post, to its end."""
+    """A run to its end, started as the UI's form does it: the Params are read, filled in, and all of them posted.
+
+    By somebody who may only operate; with a secret; posted again with the same id; deleted in mid-run; cleared after its end.
+    """
     run_id = "live-whole"
-    conf = script('test -n "$LIVE_TEST_TOKEN" && sleep 20', secrets=[SECRET_NAME])
-    theatre.start(conf, run_id, user="ops")
-    repeated = status_of(lambda: theatre.start(conf, run_id))
+    client = theatre.client("ops")
+    params = client.get(f"/dags/{LIFECYCLE}/details")["params"]
+    wanted = script('test -n "$LIVE_TEST_TOKEN" && sleep 20', secrets=[SECRET_NAME])
+    filled = {name: param["value"] for name, param in params.items()} | wanted
+    theatre.start(filled, run_id, user="ops")
+    repeated = status_of(lambda: theatre.start(filled, run_id))
     theatre.wait_for_job(run_id)
-    task = theatre.client().tasks(LIFECYCLE, run_id)["run"]
+    task = client.tasks(LIFECYCLE, run_id)["run"]
     deleted = status_of(lambda: theatre.client().call("DELETE", f"/dags/{LIFECYCLE}/dagRuns/{run_id}"))
     seen = theatre.end(run_id)
-    repeated_after = status_of(lambda: theatre.start(conf, run_id))
+    shown = {name: client.get(f"/dags/{LIFECYCLE}/dagRuns/{run_id}/taskInstances/{name}/links") for name in seen["tasks"]}
     return {
         **seen,
+        "params": params,
         "deferred": task,
-        "repeated": [repeated, repeated_after],
+        "repeated": [repeated, status_of(lambda: theatre.start(filled, run_id))],
         "deleted": deleted,
         "machines": theatre.machines(run_id),
+        "links": {name: answer["extra_links"] for name, answer in shown.items()},
+        "xcoms": {name: client.xcoms(LIFECYCLE, run_id, name) for name in seen["tasks"]},
         "cleared": _clear_after_the_end(theatre, run_id),
     }
 
@@ -66,12 +74,30 @@ def run_marked_success(theatre: Theatre) -> dict[str, Any]:
     return theatre.end(run_id)
 
 
-def run_task_cleared(theatre: Theatre) -> dict[str, Any]:
+def cleared_and_paused(theatre: Theatre) -> dict[str, Any]:
+    """`run` is cleared while the job works; then the Dag is paused until the job is done, and a while longer.
+
+    Paused, nothing of the Dag goes on, and nothing of it is lost. It holds up the other scenarios, too.
+    """
     run_id = "live-cleared"
-    theatre.start(script("sleep 45"), run_id)
+    client = theatre.client("ops")
+    theatre.start(script("sleep 60"), run_id)
     theatre.wait_for_job(run_id)
-    cleared = theatre.client("ops").clear(LIFECYCLE, run_id, "run")
-    return {**theatre.end(run_id), "cleared": cleared, "machines": theatre.machines(run_id)}
+    cleared = client.clear(LIFECYCLE, run_id, "run")
+    theatre.wait_for_driver(run_id, "run/2/triggerer")
+    client.set_paused(LIFECYCLE, paused=True)
+    try:
+        theatre.wait_for_event(run_id, "job.succeeded")
+        hold(8, lambda: client.run(LIFECYCLE, run_id)["state"] == "running", "a paused Dag's run does not end")
+        while_paused = client.tasks(LIFECYCLE, run_id)["backup"]["state"]
+    finally:
+        client.set_paused(LIFECYCLE, paused=False)
+    return {
+        **theatre.end(run_id),
+        "cleared": cleared,
+        "machines": theatre.machines(run_id),
+        "while_paused": while_paused,
+    }
 
 
 def launch_marked_failed(theatre: Theatre) -> dict[str, Any]:
@@ -106,22 +132,6 @@ def released_by_dag(theatre: Theatre) -> dict[str, Any]:
     release = theatre.client("ops").trigger("hostler_node_release", conf)
     state = theatre.client().wait_for_run("hostler_node_release", release, PATIENCE_S)
     return {**theatre.end(run_id), "release": state}
-
-
-def paused(theatre: Theatre) -> dict[str, Any]:
-    """The Dag is paused for a while: nothing of it goes on, nothing of it is lost. It holds up the other scenarios, too."""
-    run_id = "live-paused"
-    theatre.start(script("sleep 5"), run_id)
-    theatre.wait_for_job(run_id)
-    theatre.client("ops").set_paused(LIFECYCLE, paused=True)
-    try:
-        theatre.wait_for_event(run_id, "job.succeeded")
-        time.sleep(1)
-        hold(8, lambda: theatre.client().run(LIFECYCLE, run_id)["state"] == "running", "a paused Dag's run goes on")
-        state_while_paused = theatre.client().tasks(LIFECYCLE, run_id)["backup"]["state"]
-    finally:
-        theatre.client("ops").set_paused(LIFECYCLE, paused=False)
-    return {**theatre.end(run_id), "while_paused": state_while_paused}
 
 
 def scheduled(theatre: Theatre) -> dict[str, Any]:
@@ -168,16 +178,6 @@ def refused(theatre: Theatre) -> dict[str, Any]:
     return seen
 
 
-def form(theatre: Theatre) -> dict[str, Any]:
-    """What the UI's form does: it reads the Params, and posts all of them."""
-    client = theatre.client("ops")
-    params = client.get(f"/dags/{LIFECYCLE}/details")["params"]
-    filled = {name: param["value"] for name, param in params.items()} | script("true", accelerator="A10G")
-    run_id = "live-form"
-    theatre.start(filled, run_id, user="ops")
-    return {**theatre.end(run_id), "params": params}
-
-
 def status_of(call: Callable[[], Any]) -> int:
     """Returns the HTTP status that a call is refused with; 200 when it is not."""
     try:
@@ -194,13 +194,11 @@ SCENARIOS: Final[Mapping[str, Callable[[Theatre], dict[str, Any]]]] = {
         run_marked_failed,
         task_marked_failed,
         run_marked_success,
-        run_task_cleared,
+        cleared_and_paused,
         launch_marked_failed,
         node_taken,
         released_by_dag,
-        paused,
         scheduled,
         refused,
-        form,
     )
 }

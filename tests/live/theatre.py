@@ -91,6 +91,11 @@ class Theatre:
 
         return wait_until(there, f"{whats} of {run_id}", PATIENCE_S, EVERY_S)
 
+    def wait_for_driver(self, run_id: str, try_name: str) -> None:
+        """Until this try of a step has taken charge of the lease."""
+        holder = f"{LIFECYCLE}/{run_id}/{try_name}"
+        wait_until(lambda: any(event.who == holder for event in self.events(run_id)), f"{holder}", PATIENCE_S, EVERY_S)
+
     def end(self, run_id: str) -> dict[str, Any]:
         """Waits for the run's end; returns ``state``, ``tasks`` (id -> state), ``view``, ``events`` and ``live`` (machines)."""
         client = self.client()
