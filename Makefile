@@ -27,7 +27,7 @@ demo: $(STAMP) ## a real training run lives its whole life on rehearsal nodes (S
 test: $(STAMP) ## all tests but the live ones; needs no account, no GPU, no Docker
 	@$(BIN)/pytest -n $(JOBS) --ignore tests/live
 
-live: $(STAMP) ## twelve lifecycles side by side on a live Airflow with the sandbox; alone, for it needs the cores
+live: $(STAMP) ## lifecycles side by side on a live Airflow with the sandbox; alone, for it needs the cores
 	@$(BIN)/pytest tests/live
 
 lint: $(STAMP) ## ruff and the import contracts
