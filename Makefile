@@ -25,10 +25,10 @@ demo: $(STAMP) ## a real training run lives its whole life on rehearsal nodes (S
 	@$(BIN)/python -m hostler_sandbox.demo
 
 test: $(STAMP) ## all tests but the live ones; needs no account, no GPU, no Docker
-	@$(BIN)/pytest -q -n $(JOBS) --ignore tests/live
+	@$(BIN)/pytest -n $(JOBS) --ignore tests/live
 
-live: $(STAMP) ## twelve lifecycles side by side on a live Airflow with the sandbox; alone, for it needs the cores
-	@$(BIN)/pytest -q tests/live
+live: $(STAMP) ## lifecycles side by side on a live Airflow with the sandbox; alone, for it needs the cores
+	@$(BIN)/pytest tests/live
 
 lint: $(STAMP) ## ruff and the import contracts
 	@$(BIN)/ruff check .

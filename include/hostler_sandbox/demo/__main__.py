@@ -25,6 +25,7 @@ def main() -> int:
     """Runs the demo."""
     seed = int(os.environ.get("SEED") or random.randrange(1_000_000))  # noqa: S311  # dice, no secret
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell started us in the background and ignores it
     story = Story()
     story.say(f"Hostler demo, seed {seed} (SEED={seed} make demo replays it); everything is on this machine's loopback")
     _clear(FOLDER)
