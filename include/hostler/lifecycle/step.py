@@ -95,7 +95,7 @@ class Memory:
         machines: state of each machine in the last look, by provider id.
         not_before: by effect key, when it is worth trying again. tries: by effect key, in a row. notes: hindrances in words.
         called: intents whose launch call was made and answered "not made" (throttled): they can be withdrawn.
-        statuses, answered_at: by node, what it said last of its job and when it last answered.
+        statuses: by node, what it said last of its job.
         notices: by provider id, an interruption that the cloud or the node announced.
         fatal: the original error that ends the lease early; None while all is well.
     """
@@ -112,7 +112,6 @@ class Memory:
     tries: dict[str, int] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, JobStatus] = field(default_factory=dict)
-    answered_at: dict[str, datetime] = field(default_factory=dict)
     notices: dict[str, str] = field(default_factory=dict)
     fatal: str | None = None
 

@@ -139,6 +139,7 @@ class EmbeddedPostgres:
             time.sleep(0.1)
 
     def _stays_up(self) -> bool:
+        """True when it still runs a moment later; one that was just killed looks alive for less than that."""
         time.sleep(0.2)
         return self.is_running()
 

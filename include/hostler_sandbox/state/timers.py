@@ -51,11 +51,6 @@ class Timers:
         while task := self._next_due():
             self._guarded(task)
 
-    def forget(self) -> None:
-        """Drops everything that is not due yet."""
-        with self._lock:
-            self._heap.clear()
-
     def close(self) -> None:
         """Stops; work under way is waited for."""
         self._is_closed = True

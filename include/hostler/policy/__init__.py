@@ -1,1 +1,0 @@
-"""Rules as data: limits and decisions with reasons."""
