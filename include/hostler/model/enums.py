@@ -70,6 +70,24 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+class HealthAction(StrEnum):
+    """The escalation ladder, mildest first: what a finding asks for. ``none``: nothing to do."""
+
+    NONE = "none"
+    RECORD = "record"
+    RESTART_APP = "restart_app"
+    RESTART_SERVICE = "restart_service"
+    RESET_GPU = "reset_gpu"
+    REBOOT_NODE = "reboot_node"
+    DRAIN_AND_DIAG = "drain_and_diag"
+    DRAIN_AND_REPLACE = "drain_and_replace"
+
+    @property
+    def rank(self) -> int:
+        """Place on the ladder, 0 for ``none``; the higher asks for more."""
+        return tuple(HealthAction).index(self)
+
+
 class Phase(StrEnum):
     """The steps of the lifecycle, in order."""
 
