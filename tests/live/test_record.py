@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.live.scenarios import SCENARIOS
 from tests.live.theatre import LIFECYCLE, SECRET, Theatre
 
 pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(1500)]
@@ -75,7 +74,7 @@ def test_links_when_a_run_is_over_then_they_lead_to_lease_nodes_and_backup(playe
 
 
 def test_reconcile_when_deployed_then_it_has_run_by_itself_and_well(played, stage):
-    for name in SCENARIOS:
+    for name in played.names:
         played(name)
     runs = stage.client().get("/dags/hostler_fleet_reconcile/dagRuns", limit=100)["dag_runs"]
     assert len([run for run in runs if run["state"] == "success"]) >= 1
