@@ -28,14 +28,9 @@ def demo(tmp_path):
     started = []
 
     def start(**env: str) -> subprocess.Popen[bytes]:
-        log = (tmp_path / "words").open("wb")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "hostler_sandbox.demo"],
-            cwd=tmp_path,
-            env={**os.environ, **env},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+        command = [sys.executable, "-m", "hostler_sandbox.demo"]
+        with (tmp_path / "words").open("wb") as log:
+            process = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **env}, stdout=log, stderr=subprocess.STDOUT)
         started.append(process)
         return process
 
