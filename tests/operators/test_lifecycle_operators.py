@@ -246,6 +246,6 @@ def test_admit_when_airflow_runs_on_sqlite_then_refused_by_name(world, monkeypat
     if not is_refused:
         assert do(operator, conf=CONF)["lease_id"] == LEASE
         return
-    with pytest.raises(AirflowFailException, match="SQLite.*PostgreSQL"):
+    with pytest.raises(AirflowFailException, match=r"SQLite.*PostgreSQL"):
         do(operator, conf=CONF)
     assert world.cloud.live() == []
