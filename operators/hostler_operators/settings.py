@@ -4,6 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import Param, conf
+from airflow.sdk.definitions.callback import AsyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from hostler.model.request_schema import REQUEST_FIELDS
 
@@ -26,6 +28,19 @@ def retry_arguments() -> dict[str, Any]:
 def max_active_runs() -> int:
     """Returns how many runs of the lifecycle Dag may be active at once."""
     return conf.getint("hostler", "max_active_runs", fallback=16)
+
+
+def lateness_alert() -> DeadlineAlert:
+    """Returns the Dag's deadline alert: a run that lasts longer than ``run_expected_s`` is told of, once.
+
+    A request's own ``deadline`` is held by the ledger, not by this: Airflow's deadlines are the same for all runs of a Dag.
+    """
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=timedelta(seconds=conf.getint("hostler", "run_expected_s", fallback=7 * 86400)),
+        callback=AsyncCallback("hostler_sensors.lateness.tell_late"),
+        name="hostler-late",
+    )
 
 
 def schedule_of(option: str, fallback: str) -> str:

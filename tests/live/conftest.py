@@ -30,6 +30,7 @@ def options(folder: Path, airflow_env: Mapping[str, str] = MappingProxyType({}),
         airflow_env={
             "AIRFLOW__HOSTLER__RECONCILE_SCHEDULE": "* * * * *",
             "AIRFLOW__HOSTLER__RUN_SCHEDULE": "* * * * *",
+            "AIRFLOW__HOSTLER__RUN_EXPECTED_S": "20",
             # A dozen runs share two cores: what Airflow does while it idles would be a third of the work.
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",

@@ -36,6 +36,10 @@ def test_events_when_the_step_itself_drives_then_its_try_is_named(played):
     assert f"{LIFECYCLE}/live-whole/run/1/triggerer" in holders
 
 
+def test_events_when_a_run_lasts_longer_than_expected_then_they_say_so(played):
+    assert ("run.late", "airflow/deadline") in {(event.what, event.who) for event in played("whole_life")["events"]}
+
+
 def test_secret_when_a_job_was_given_one_then_it_is_nowhere_else(played, stage):
     assert played("whole_life")["state"] == "success", "the script checks that it has the secret"
     theatre = Theatre(stage)
