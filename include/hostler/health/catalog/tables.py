@@ -12,6 +12,7 @@ TABLES: Final = (
     "accelerators",
     "dcgm_errors",
     "error_words",
+    "faults",
     "floors",
     "instance_types",
     "limits",
