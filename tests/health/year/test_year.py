@@ -11,7 +11,7 @@ from tests.health.year.plants import PLANTS, lemon, plant
 from hostler.health.engine import sessions
 
 NODES = 200
-SHARE = 0.05
+SHARE = 0.03
 """Of the rates of noise, so that 200 years pass in seconds; ``python -m tests.health.year`` plays them in full."""
 
 
