@@ -67,11 +67,11 @@ async def nodes_healthy(fleet: Fleet, lease_id: str, max_age_s: float, observer:
         LeaseNotFoundError: no such lease. LedgerUnavailableError: ask again later.
     """
     mine = observer or Observer()
-    view = await asyncio.to_thread(fleet.ledger.view, lease_id)
+    view = await fleet.offload(lambda: fleet.ledger.view(lease_id))
     ready = nodes_ready(view)
     if not ready.is_met:
         return ready
-    now = await asyncio.to_thread(fleet.ledger.now)
+    now = await fleet.offload(fleet.ledger.now)
     nodes = [slot.node for slot in slots_of(view) if slot.node is not None]
     reports = await asyncio.gather(*(_report(fleet, node, now, max_age_s, mine) for node in nodes))
     ill = [(node, found) for node, found in zip(nodes, reports, strict=True) if found.verdict is not Verdict.HEALTHY]
@@ -128,7 +128,7 @@ async def _record(fleet: Fleet, node: Node, report: HealthReport, who: str) -> N
         provider_id=node.provider_id,
         **dict(report.evidence),
     )
-    await asyncio.to_thread(fleet.ledger.append_events, [event])
+    await fleet.offload(lambda: fleet.ledger.append_events([event]))
 
 
 def _over(view: LeaseView) -> Condition | None:

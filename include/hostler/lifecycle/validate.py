@@ -17,7 +17,10 @@ from hostler.model.lease import Node
 from hostler.reach.port import ReachError
 
 UNKNOWN_TRIES = 3
-"""A probe that says nothing certain is repeated; then the node, which has no work yet, is replaced."""
+"""A probe that says nothing is repeated; then the node, which has no work yet, is replaced."""
+
+UNPROVEN_TRIES = 6
+"""The same for a fault that only one look of one source tells of: five looks can prove it, or three good ones close it."""
 
 
 async def probe(charge: Charge, effect: Effect) -> None:
@@ -78,8 +81,9 @@ async def _take(charge: Charge, effect: Effect, node: Node, report: HealthReport
     if report.verdict in FIT:
         charge.memory.clear(effect.key)
         return
-    if is_open and tries < UNKNOWN_TRIES:
-        certain = "unknown" if report.verdict is Verdict.UNKNOWN else "failed, not proven yet"
+    is_unknown = report.verdict is Verdict.UNKNOWN
+    if is_open and tries < (UNKNOWN_TRIES if is_unknown else UNPROVEN_TRIES):
+        certain = "unknown" if is_unknown else "failed, not proven yet"
         charge.memory.hold(effect.key, now, charge.fleet.settings.poll_s, f"slot {node.slot_index}: health {certain}: {words}")
         return
     stored = await check_node(charge, stored)

@@ -16,6 +16,8 @@ NODE: Final = ""
 """Stands for the node itself where an accelerator's address could stand."""
 
 KERNEL_LOG: Final = "kernel-log"
+LIBRARY: Final = "nvml"
+"""The driver's library, whether asked directly or through nvidia-smi: one source."""
 
 _PCI = re.compile(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-9a-f])?$")
 _UNIT = re.compile(r"\(GPC (\d+), TPC (\d+)")
@@ -137,12 +139,11 @@ def probe_looks(
     """
     health = examine(document, accelerator=accelerator, accelerator_count=accelerator_count)
     node = tuple(found for found in health.findings if not found.code.startswith(("xid.", "reading.kernel_log")))
-    stream = str(document.get("source") or "probe")
     boot_id = document.get("boot_id")
     boot = boot_id if isinstance(boot_id, str) and boot_id else None
     driver = replace(health, findings=node)
     is_told = bool(health.accelerators) or any(found.verdict is Verdict.FAILED for found in node)
-    first = look_of(driver, stream="nvml" if stream in {"nvidia-smi", "none"} else stream, taken_at=taken_at, boot_id=boot)
+    first = look_of(driver, stream=LIBRARY, taken_at=taken_at, boot_id=boot)
     return replace(first, is_answered=is_told), _kernel_look(document, taken_at, boot)
 
 
