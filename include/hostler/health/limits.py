@@ -23,6 +23,18 @@ LIMITS: Final[dict[str, Limit]] = {
     "remapped_uncorrectable_count": Limit(
         value=512, source="Azure/azurehpc-health-checks, spare rows of an A100", read_on="2026-12-01"
     ),
+    "sram_correctable_count": Limit(
+        value=10_000, source="Azure/azurehpc-health-checks, argument of its SRAM check", read_on="2026-12-01"
+    ),
+    "dram_error_count": Limit(
+        value=20_000_000, source="Azure/azurehpc-health-checks; weak: a rate tells more", read_on="2026-12-01"
+    ),
+    "retired_pages_count": Limit(
+        value=63, source="NVIDIA/DCGM dcgm_gpu_hardware_limits.h: 60 in older ones; this many is bad", read_on="2026-12-01"
+    ),
+    "retired_pages_double_bit_count": Limit(
+        value=15, source="NVIDIA/DCGM dcgm_gpu_hardware_limits.h, soft limit", read_on="2026-12-01"
+    ),
     "temperature_c": Limit(value=85, source="ours: warn; the slowdown limit itself is the device's own", read_on="2026-12-01"),
     "busy_utilisation_ratio": Limit(value=0.5, source="ours: an idle PCIe link downshifts by design", read_on="2026-12-01"),
     "document_age_s": Limit(value=600, source="ours", read_on="2026-12-01"),
