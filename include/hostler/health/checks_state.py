@@ -129,6 +129,21 @@ def check_persistence(reading: AcceleratorReading, expectation: Expectation) -> 
     return [noted("config.persistence_off", "persistence mode is off", "persistence mode: disabled", source)]
 
 
+def check_mig(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
+    """Notes MIG mode, in which utilisation is not to be had and NVLink does not apply; judges a change of it that waits."""
+    source = "NVIDIA MIG user guide"
+    findings = []
+    if reading.is_mig_enabled:
+        count = reading.mig_instance_count
+        text = "MIG is on" if count is None else f"MIG is on, {count} instances"
+        findings.append(noted("mig.on", f"{text}: utilisation is not told, NVLink does not apply", text, source))
+    pending = reading.is_mig_pending
+    if pending is not None and reading.is_mig_enabled is not None and pending != reading.is_mig_enabled:
+        what = f"MIG mode is turned {'on' if pending else 'off'} by the next reset of the GPU"
+        findings.append(degraded("mig.mode_pending", what, what, source))
+    return findings
+
+
 def check_nvlink(reading: AcceleratorReading, expectation: Expectation) -> list[Finding]:
     """Judges the links that the device told of. In MIG mode they do not apply."""
     if reading.is_mig_enabled:

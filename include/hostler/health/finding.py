@@ -20,9 +20,9 @@ def degraded(code: str, what: str, evidence: str, source: str, action: HealthAct
     return Finding(code=code, what=what, verdict=Verdict.DEGRADED, action=action, evidence=evidence, source=source)
 
 
-def noted(code: str, what: str, evidence: str, source: str, action: HealthAction = HealthAction.RECORD) -> Finding:
-    """Returns a finding that takes nothing from the subject's health."""
-    return Finding(code=code, what=what, verdict=Verdict.HEALTHY, action=action, evidence=evidence, source=source)
+def noted(code: str, what: str, evidence: str, source: str) -> Finding:
+    """Returns a finding that takes nothing from the subject's health and asks for nothing."""
+    return Finding(code=code, what=what, verdict=Verdict.HEALTHY, action=HealthAction.NONE, evidence=evidence, source=source)
 
 
 def unknown(code: str, what: str, evidence: str = "", source: str = NO_READING) -> Finding:

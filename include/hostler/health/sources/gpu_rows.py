@@ -3,6 +3,7 @@
 from typing import Final
 
 from hostler.health.sources.gpu_smi_errors import SMI_ERRORS
+from hostler.health.sources.gpu_xml import XML
 from hostler.health.sources.source import Source
 
-GPU_SOURCES: Final[tuple[Source, ...]] = (SMI_ERRORS,)
+GPU_SOURCES: Final[tuple[Source, ...]] = (XML, SMI_ERRORS)
