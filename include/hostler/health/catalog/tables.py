@@ -14,6 +14,7 @@ TABLES: Final = (
     "error_words",
     "floors",
     "instance_types",
+    "kernel_lines",
     "limits",
     "recovery",
     "sxids",
