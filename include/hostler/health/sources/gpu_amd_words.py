@@ -15,7 +15,10 @@ _NOT_LOADED: Final = (
     r"amdgpu not found in modules|driver not initiali[sz]ed|module status|AMDSMI_STATUS_(NOT_INIT|DRIVER_NOT_LOADED)"
     r"|modprobe amdgpu|rsmi_init\(\) failed|driver (is )?not loaded|unable to open /dev/kfd"
 )
-_NONE_FOUND: Final = r"unable to detect any gpu|no (amd )?gpus? (were )?(found|detected|specified)|AMDSMI_STATUS_NO_(DEVICE|DRV)|no devices found"
+_NONE_FOUND: Final = (
+    r"unable to detect any gpu|no (amd )?gpus? (were )?(found|detected|specified)|AMDSMI_STATUS_NO_(DEVICE|DRV)"
+    r"|no devices found"
+)
 _NO_ANSWER: Final = r"AMDSMI_STATUS_(BUSY|TIMEOUT|IO|INTERRUPT)|RSMI_STATUS_(BUSY|UNKNOWN_ERROR)"
 _NO_TOOL: Final = r"(rocm-smi|amd-smi)[^\n]{0,20}(command not found|no such file|not found)|librocm_smi64[^\n]*cannot open"
 _NO_RIGHT: Final = r"AMDSMI_STATUS_NO_PERM|permission denied|not in (the )?(render|video) group"

@@ -1,13 +1,15 @@
 """Full captures in JSON: many outputs of one node, of an idle time and of one under load.
 
-Two shapes: ``{"sections": {"idle :: query (-q)": {"command", "stdout"}, ...}}``, and one output with its ``command``, ``stdout``
-and ``exit_code``.
+Shapes: ``{"sections": {"idle :: query (-q)": {"command", "stdout"}, ...}}``; one output with its ``command``, ``stdout`` and
+``exit_code``; several such, one a line.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from hostler.health.sources.json_text import load
+from hostler.health.finding import unknown
+from hostler.health.sources.json_text import load, load_lines
 from hostler.health.sources.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.source import Source
 from hostler.model.enums import Verdict
@@ -34,6 +36,9 @@ def parser(explain: Explain) -> Callable[..., SourceHealth]:
     def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:  # noqa: ARG001 - each section has its own
         document = load(text)
         if not isinstance(document, Mapping):
+            lines = load_lines(text)
+            if len(lines) > 1 and all(isinstance(line, Mapping) and "stdout" in line for line in lines):
+                return _side_by_side(lines, explain)
             return unreadable(KIND, "malformed capture: no JSON object")
         if isinstance(document.get("stdout"), str) and "sections" not in document:
             return _explain(document, explain)
@@ -50,6 +55,19 @@ def _explain(section: Mapping[str, Any], explain: Explain) -> SourceHealth:
     text = str(section["stdout"]) + (f"\n{section['stderr']}" if isinstance(section.get("stderr"), str) else "")
     is_number = isinstance(code, int) and not isinstance(code, bool)
     return explain(text, command if isinstance(command, str) else "", code if is_number else None)
+
+
+def _side_by_side(lines: list[Any], explain: Explain) -> SourceHealth:
+    """Returns the health of outputs that were captured apart, one a line: no GPU of one is a GPU of another."""
+    parts = [_explain(line, explain) for line in lines[:MAX_SECTIONS]]
+    names = [str(line.get("id", f"line {at}")) for at, line in enumerate(lines, 1)]
+    findings = [replace(f, what=f"{name}: {f.what}") for name, part in zip(names, parts, strict=False) for f in part.findings]
+    silent = [
+        (name, part) for name, part in zip(names, parts, strict=False) if not part.findings and not part.accelerators
+    ]  # fmt: skip
+    findings += [unknown("unknown.section", f"{name}: {'; '.join(part.reasons)}") for name, part in silent]
+    unread = [f"{name}: {text}" for name, part in zip(names, parts, strict=False) for text in part.unknown]
+    return source_health(KIND, [one for part in parts for one in part.accelerators], findings=findings, unknown=unread)
 
 
 def _sections(sections: Mapping[str, Any], explain: Explain) -> Iterator[tuple[str, SourceHealth]]:
@@ -69,7 +87,7 @@ def _merge(sections: list[tuple[str, SourceHealth]]) -> SourceHealth:
         return unreadable(KIND, "no section tells of the health of a GPU")
     merged: dict[str, AcceleratorHealth] = {}
     findings: dict[tuple[str, str], Finding] = {}
-    unknown: list[str] = []
+    unread: list[str] = []
     for name, health in told:
         for place, one in enumerate(health.accelerators):
             key = one.pci or (f"index {one.index}" if one.index is not None else f"{name}, place {place}")
@@ -77,10 +95,10 @@ def _merge(sections: list[tuple[str, SourceHealth]]) -> SourceHealth:
             merged[key] = _joined(merged.get(key), one)
         for finding in health.findings:
             findings.setdefault((finding.code, finding.what), finding)
-        unknown += [f"{name}: {text}" for text in health.unknown]
+        unread += [f"{name}: {text}" for text in health.unknown]
         if health.verdict is Verdict.UNKNOWN and not health.accelerators and not health.findings:
-            unknown += [f"{name}: {text}" for text in health.reasons]
-    return source_health(KIND, tuple(merged.values()), findings=tuple(findings.values()), unknown=unknown)
+            unread += [f"{name}: {text}" for text in health.reasons]
+    return source_health(KIND, tuple(merged.values()), findings=tuple(findings.values()), unknown=unread)
 
 
 def _is_same(left: AcceleratorHealth, right: AcceleratorHealth) -> bool:

@@ -221,7 +221,8 @@ LISTS: Final = tuple(
     Source(kind=f"nvidia-smi-{word}", parse=parse, command=rf"nvidia-smi\s+{command}", detect=_by(pattern, score))
     for word, parse, command, pattern, score in (
         ("nvlink", parse_nvlink, "nvlink", _NVLINK_TEXT, 0.95),
-        ("list", parse_list, "(-L|--list-gpus)", r"^GPU \d+: .*\(UUID: ", 0.8),
+        # Only at the beginning: other tools print the same lines after words of their own.
+        ("list", parse_list, "(-L|--list-gpus)", r"\A\s*GPU \d+: .*\(UUID: ", 0.8),
         ("topology", parse_topology, "topo", r"^(\x1b\[[0-9;]*m)?GPU0\s+(X|\S+\s+X)\s", 0.9),
         ("dmon", parse_dmon, "dmon", r"^# ?gpu\s+pwr", 0.95),
         ("pmon", parse_pmon, "pmon", r"^# ?gpu\s+pid", 0.95),

@@ -18,6 +18,8 @@ _CELL: Final = re.compile(r"[│┃|]")
 _CHIP: Final = re.compile(r"^/dev/(?:accel|vfio/)(\d+)$")
 _USE: Final = re.compile(r"([\d.]+)\s*GiB\s*/\s*([\d.]+)\s*GiB", re.IGNORECASE)
 _YAML: Final = re.compile(r"^(state|health|healthDescription|acceleratorType|name):\s*(.*?)\s*$", re.MULTILINE)
+LEAST_CELLS: Final = 4
+"""A row of two columns: two cells between three bars, and what is around them."""
 _ODD: Final = (Verdict.UNKNOWN, HealthAction.RECORD, "a word that the API is not known to say")
 
 
@@ -45,8 +47,6 @@ def parse_api(text: str, *, command: str | None, exit_code: int | None) -> Sourc
         if '"state"' in text or '"health"' in text or '"acceleratorType"' in text:
             return unreadable("tpu-node", "the JSON is cut or malformed, or has no TPU node")
         return source_health("tpu-node", findings=[no_answer(text, command, exit_code)])
-    if len(nodes) == 1:
-        return source_health("tpu-node", findings=list(_node(nodes[0])))
     accelerators = [
         accelerator_health(index=at, uuid=_name(node), findings=tuple(_node(node))) for at, node in enumerate(nodes)
     ]
@@ -135,23 +135,25 @@ def _chip(index: int, kind: str, use: str | None) -> AcceleratorHealth:
     )
 
 
-def _tables(text: str) -> tuple[dict[int, str], dict[str, str], bool]:
+def _tables(text: str) -> tuple[dict[int, str], dict[int, str], bool]:
     """Returns kind by chip number, use by the runtime's own number, and whether a row was cut."""
     chips: dict[int, str] = {}
-    used: dict[str, str] = {}
+    used: dict[int, str] = {}
     section, is_cut = "", False
     for line in text.splitlines():
         if re.match(r"\s*TPU |\s*TensorCore ", line):
             section = line.strip()
         cells = [cell.strip() for cell in _CELL.split(line)]
-        if len(cells) < 4 or not line.strip()[-1:] in "│┃|":
-            is_cut = is_cut or bool(len(cells) > 1 and cells[1] and (cells[1].isdecimal() or cells[1].startswith("/dev/")))
+        if len(cells) < LEAST_CELLS or line.strip()[-1:] not in "│┃|":
+            is_cut = is_cut or bool(
+                len(cells) > 1 and cells[1] and ((cells[1].isascii() and cells[1].isdecimal()) or cells[1].startswith("/dev/"))
+            )
             continue
         chip = _CHIP.match(cells[1])
         if chip and section.startswith("TPU Chips"):
             chips[int(chip[1])] = cells[2]
-        elif cells[1].isdecimal() and re.match(r"TPU (Runtime|HBM)", section):
-            used[cells[1]] = ", ".join(cell for cell in cells[2:] if cell)
+        elif cells[1].isascii() and cells[1].isdecimal() and re.match(r"TPU (Runtime|HBM)", section):
+            used[int(cells[1])] = ", ".join(cell for cell in cells[2:] if cell)
     return chips, used, is_cut
 
 

@@ -56,23 +56,34 @@ SYMPTOMS: Final[dict[str, Row]] = {
     "PROJECT_ABUSE": (_V.FAILED, _A.RECORD, "the cloud blocks the project: a person must act"),
 }
 
+_NOT_STARTED: Final = (
+    r"(unable|failed) to initialize (backend '?tpu|TPU system|libtpu)|TPU (initialization|platform)[^\n]{0,20}(failed|not)"
+    r"|failed to open /dev/(accel|vfio)"
+)
+_ICI: Final = (
+    r"\bICI\b[^\n]{0,60}(down|fail|error|unhealthy)|slice[^\n]{0,30}(unhealthy|health check failed)"
+    r"|failed to build (the )?mesh"
+)
+_IN_USE: Final = r"already in use by|libtpu_lockfile|TPU[^\n]{0,40}is in use|device or resource busy[^\n]{0,60}(accel|vfio|tpu)"
+_HBM: Final = r"uncorrectable[^\n]{0,40}(hbm|ecc|memory)|hbm[^\n]{0,40}uncorrectable"
+_HALTED: Final = r"(core|accelerator|tensor ?core)[^\n]{0,30}halted (unexpectedly|with)"
+_NONE_FOUND: Final = r"no (TPU|accelerator)s?( chips?| devices?)?( were)? (found|detected|available)|found 0 TPU"
+_ENDING: Final = r"maintenance event|TERMINATE_ON_HOST_MAINTENANCE|worker[^\n]{0,40}(is|was) (being )?preempted"
+_SILENT: Final = (
+    r"libtpu metrics unavailable|libtpu[^\n]{0,40}not found|metrics[^\n]{0,40}(unavailable|not available)|no metrics"
+)
+
 RUNTIME: Final[tuple[tuple[str, str, Row], ...]] = (
-    ("tpu.hbm_uncorrectable", r"uncorrectable[^\n]{0,40}(hbm|ecc|memory)|hbm[^\n]{0,40}uncorrectable",
-     (_V.FAILED, _A.DRAIN_AND_REPLACE, "an uncorrectable memory error of a chip: replace")),
-    ("tpu.ici", r"\bICI\b[^\n]{0,60}(down|fail|error|unhealthy)|slice[^\n]{0,30}(unhealthy|health check failed)|failed to build (the )?mesh",
-     (_V.FAILED, _A.DRAIN_AND_DIAG, "the links between the chips are not well")),
-    ("tpu.core_halted", r"(core|accelerator|tensor ?core)[^\n]{0,30}halted (unexpectedly|with)",
-     (_V.FAILED, _A.RESTART_APP, "a core stopped: restart the program; diagnose when it repeats")),
-    ("tpu.in_use", r"already in use by|libtpu_lockfile|TPU[^\n]{0,40}is in use|device or resource busy[^\n]{0,60}(accel|vfio|tpu)",
-     (_V.DEGRADED, _A.RESTART_APP, "another program holds the chips: end it first")),
-    ("tpu.none_found", r"no (TPU|accelerator)s?( chips?| devices?)?( were)? (found|detected|available)|found 0 TPU",
-     (_V.FAILED, _A.REBOOT_NODE, "the machine finds no TPU: reboot; replace when it repeats")),
-    ("tpu.not_started", r"(unable|failed) to initialize (backend '?tpu|TPU system|libtpu)|TPU (initialization|platform)[^\n]{0,20}(failed|not)"
-     r"|failed to open /dev/(accel|vfio)",
+    ("tpu.hbm_uncorrectable", _HBM, (_V.FAILED, _A.DRAIN_AND_REPLACE, "an uncorrectable memory error of a chip: replace")),
+    ("tpu.ici", _ICI, (_V.FAILED, _A.DRAIN_AND_DIAG, "the links between the chips are not well")),
+    ("tpu.core_halted", _HALTED, (_V.FAILED, _A.RESTART_APP, "a core stopped: restart the program; diagnose when it repeats")),
+    ("tpu.in_use", _IN_USE, (_V.DEGRADED, _A.RESTART_APP, "another program holds the chips: end it first")),
+    ("tpu.none_found", _NONE_FOUND, (_V.FAILED, _A.REBOOT_NODE, "no TPU is found: reboot; replace when it repeats")),
+    ("tpu.not_started", _NOT_STARTED,
      (_V.FAILED, _A.RESTART_SERVICE, "the TPU runtime does not start: restart it; reboot when it repeats")),
-    ("tpu.maintenance", r"maintenance event|TERMINATE_ON_HOST_MAINTENANCE|worker[^\n]{0,40}(is|was) (being )?preempted",
+    ("tpu.maintenance", _ENDING,
      (_V.DEGRADED, _A.RECORD, "maintenance or the end of the machine is announced: checkpoint")),
-    ("tpu.no_metrics", r"libtpu metrics unavailable|libtpu[^\n]{0,40}not found|metrics[^\n]{0,40}(unavailable|not available)|no metrics",
+    ("tpu.no_metrics", _SILENT,
      (_V.UNKNOWN, _A.RECORD, "the runtime tells nothing: no program runs, or libtpu is missing")),
 )  # fmt: skip
 """Code, pattern, meaning; the first that matches speaks. Source: libtpu, JAX, tpu-info messages, read 2026-12-01."""
