@@ -11,6 +11,8 @@ from hostler.model.health import Finding, SourceHealth
 
 KIND: Final = "nvidia-smi-error"
 _PIECES = re.compile(r"nvidia|nvml|device handle|\bgpu", re.IGNORECASE)
+SHORT_CHARS: Final = 1000
+"""A longer text holds a device's error words for other reasons."""
 HUNG_EXITS: Final = frozenset({124, 137, 143})
 
 
@@ -30,7 +32,7 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
         return source_health(KIND, devices, unknown=("the tool stopped at these: the node's other GPUs are not listed",))
     if findings:
         return source_health(KIND, findings=findings)
-    loose = device_finding(text) if text.strip() else None
+    loose = device_finding(text) if 0 < len(text.strip()) < SHORT_CHARS else None
     return source_health(KIND, findings=[loose or no_answer(text, command, exit_code)])
 
 

@@ -55,7 +55,9 @@ DEVICE_WORDS: Final[tuple[Word, ...]] = (
           f"{_MAN}, 10"),
     _word("gpu.inforom_corrupt", r"info ?rom is corrupted|corrupted? info ?rom", "the GPU's infoROM is corrupted: drain, reset",
           _D, _A.RESET_GPU, f"{_MAN}, 14; DCGM_FR_CORRUPT_INFOROM"),
-    _word("gpu.unreachable", r"unknown error|\bERR!|timeout|not found|GPU error|memory error|no data|uninitialized",
+    _word("gpu.reading_error", r"\bERR!", "the driver cannot read the GPU: reset it; reboot when it stays", _F, _A.RESET_GPU,
+          "nvidia-smi's ERR!; utkuozdemir/nvidia_gpu_exporter#393"),
+    _word("gpu.unreachable", r"unknown error|timeout|not found|GPU error|memory error|no data|uninitialized",
           "the GPU cannot be reached: drain, reboot; replace when it repeats", _F, _A.REBOOT_NODE,
           f"{_NVML}, UNKNOWN (999); NVIDIA/dcgm-exporter#604"),
 )  # fmt: skip

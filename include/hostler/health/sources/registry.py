@@ -3,13 +3,21 @@
 import re
 from typing import Final
 
+from hostler.health.sources import gpu_capture
 from hostler.health.sources.gpu_rows import GPU_SOURCES
 from hostler.health.sources.log_rows import LOG_SOURCES
 from hostler.health.sources.roll_up import unreadable
 from hostler.health.sources.source import Source
 from hostler.model.health import SourceHealth
 
-SOURCES: Final[dict[str, Source]] = {source.kind: source for source in (*GPU_SOURCES, *LOG_SOURCES)}
+
+def _of_section(text: str, command: str, exit_code: int | None) -> SourceHealth:
+    return explain(text, name="", command=command or None, exit_code=exit_code)
+
+
+SOURCES: Final[dict[str, Source]] = {
+    source.kind: source for source in (gpu_capture.source(_of_section), *GPU_SOURCES, *LOG_SOURCES)
+}
 """Kind -> source, in the order in which equal scores are decided."""
 
 NOT_RECOGNISED: Final = "unknown"
