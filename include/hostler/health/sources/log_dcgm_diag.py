@@ -17,7 +17,9 @@ from hostler.model.health import Finding, SourceHealth
 
 KIND: Final = "dcgmi-diag"
 _TOP: Final = re.compile(r'"DCGM (?:GPU )?Diagnostic"|"test_categories"')
-_TABLE: Final = re.compile(r"^\|\s{0,4}Diagnostic\s{1,80}\|\s{0,4}Result|\|-{3,}\s{1,4}(?:Deployment|Integration|Hardware|Stress)\s", re.MULTILINE)
+_TABLE: Final = re.compile(
+    r"^\|\s{0,4}Diagnostic\s{1,80}\|\s{0,4}Result|\|-{3,}\s{1,4}(?:Deployment|Integration|Hardware|Stress)\s", re.MULTILINE
+)
 _GPU: Final = re.compile(r"\bGPU[: ]{0,2}(\d{1,3})\b", re.IGNORECASE)
 
 
@@ -79,7 +81,9 @@ def _telling(findings: list[Finding]) -> list[Finding]:
 def _no_body(text: str, command: str | None, exit_code: int | None) -> Finding:
     found = no_answer(text, command, exit_code)
     if exit_code is not None and exit_code > 128 and exit_code not in {137, 143}:  # noqa: PLR2004 - DCGM ends with its negative status
-        return unknown("dcgm.broken", f"the diagnostic itself broke (DCGM status {exit_code - 256}): run it again", found.evidence)
+        return unknown(
+            "dcgm.broken", f"the diagnostic itself broke (DCGM status {exit_code - 256}): run it again", found.evidence
+        )
     return found
 
 

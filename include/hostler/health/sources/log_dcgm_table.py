@@ -7,11 +7,15 @@ from typing import Final
 
 _ROW: Final = re.compile(r"^\|([^|\n]{1,400})\|([^|\n]{0,4000})\|\s*$")
 _STATUS: Final = re.compile(
-    r"(pass|fail|warn(?:ing)?|skip(?:ped)?|not run|isolated fail)(?:\s{0,4}-\s{0,4}(?P<which>all|gpus?:?[\d, ]{1,200}))?\s*", re.IGNORECASE
+    r"(pass|fail|warn(?:ing)?|skip(?:ped)?|not run|isolated fail)(?:\s{0,4}-\s{0,4}(?P<which>all|gpus?:?[\d, ]{1,200}))?\s*",
+    re.IGNORECASE,
 )
 _OF_GPU: Final = re.compile(r"gpu {0,2}(\d{1,3}):? {1,4}(pass|fail|warn(?:ing)?|skip(?:ped)?|not run)\s*", re.IGNORECASE)
 _DETAIL: Final = frozenset({"warning", "error", "info", "result", "warnings", "errors"})
-_NO_TEST: Final = re.compile(r"diagnostic|dcgm version|driver version|gpu device ids|eud .{0,20}version|cuda version|nvml version|hostname", re.IGNORECASE)
+_NO_TEST: Final = re.compile(
+    r"diagnostic|dcgm version|driver version|gpu device ids|eud .{0,20}version|cuda version|nvml version|hostname",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)

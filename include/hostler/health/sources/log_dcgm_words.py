@@ -57,7 +57,9 @@ VERDICTS: Final[dict[str, Verdict]] = {
 }
 """Words of a result that judge; ``skip`` and ``not run`` are none."""
 
-NOT_RUN: Final = frozenset({"skip", "skipped", "not run", "notrun", "n/a", "not applicable", "in progress", "", "isolated fail"})
+NOT_RUN: Final = frozenset(
+    {"skip", "skipped", "not run", "notrun", "n/a", "not applicable", "in progress", "", "isolated fail"}
+)
 
 
 def rule_in(text: str) -> DcgmRule | None:
@@ -94,7 +96,12 @@ def finding(code: str, status: str, text: str, error: int | None = None) -> Find
             source=named.source,
         )
     return Finding(
-        code=code, what=cut(what), verdict=verdict, action=_action(verdict, rule), evidence=cut(text), source=rule.source if rule else FAILED_TEST
+        code=code,
+        what=cut(what),
+        verdict=verdict,
+        action=_action(verdict, rule),
+        evidence=cut(text),
+        source=rule.source if rule else FAILED_TEST,
     )
 
 
@@ -102,7 +109,11 @@ def _action(verdict: Verdict, rule: DcgmRule | None) -> HealthAction:
     if verdict is Verdict.HEALTHY:
         return HealthAction.NONE
     if verdict is not Verdict.FAILED:
-        return HealthAction.RECORD if rule is None or verdict is Verdict.UNKNOWN else min(rule.action, HealthAction.DRAIN_AND_DIAG, key=_rank)
+        return (
+            HealthAction.RECORD
+            if rule is None or verdict is Verdict.UNKNOWN
+            else min(rule.action, HealthAction.DRAIN_AND_DIAG, key=_rank)
+        )
     if rule is None:
         return HealthAction.DRAIN_AND_DIAG
     if rule.kind in {"config", "test", "watch"}:

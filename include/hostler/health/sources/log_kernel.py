@@ -16,14 +16,17 @@ from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
 KIND: Final = "kernel-log"
 MAX_CHARS: Final = 128 * 1024 * 1024
-OF_GPU: Final = frozenset({LineKind.XID, LineKind.FALLEN_OFF_BUS})
-_SURE = re.compile(r"NVRM: |S?Xid \(|fallen off the bus|\bAER: |PCIe Bus Error|mlx5_core|nvidia-nvswitch|nvidia-peermem|\bEDAC \w|\[Hardware Error\]")
+_SURE = re.compile(
+    r"NVRM: |S?Xid \(|fallen off the bus|\bAER: |PCIe Bus Error|mlx5_core|nvidia-nvswitch|nvidia-peermem|\bEDAC \w|\[Hardware Error\]"
+)
 _LOOKS = re.compile(
     r"^(?:<\d{1,3}>)?\[\s{0,12}\d{1,9}\.\d{3,9}\]|^\d{1,3},\d{1,12},\d{1,18},|\bkernel: |^kern {1,4}:|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d"
     r'|^\{[^\n]{0,2000}"_TRANSPORT" ?: ?"kernel"',
     re.MULTILINE,
 )
-_UNREADABLE: Final = re.compile(r"read kernel buffer failed|operation not permitted|permission denied|no such file|command not found")
+_UNREADABLE: Final = re.compile(
+    r"read kernel buffer failed|operation not permitted|permission denied|no such file|command not found"
+)
 
 
 def detect(text: str, name: str) -> float:
@@ -55,7 +58,7 @@ def judge(events: Sequence[KernelEvent], *, has_lines: bool = True) -> SourceHea
     devices: dict[str, _Device] = {}
     node: list[KernelEvent] = []
     for event in events:
-        if event.kind in OF_GPU and not (event.kind is LineKind.FALLEN_OFF_BUS and event.pci is None):
+        if is_of_gpu(event):
             key = device_key(event.pci) if event.pci else ""
             devices.setdefault(key, _Device(event.pci)).events.append(event)
         elif event.rule:
@@ -64,6 +67,13 @@ def judge(events: Sequence[KernelEvent], *, has_lines: bool = True) -> SourceHea
     if not has_lines and not devices and not node:
         return source_health(KIND, unknown=("no line of a kernel log in it",))
     return source_health(KIND, accelerators, findings=_findings(node), silent=Verdict.HEALTHY)
+
+
+def is_of_gpu(event: KernelEvent) -> bool:
+    """True when the event tells of one accelerator: an Xid, or a fault of the driver with an address."""
+    if event.kind is LineKind.XID:
+        return True
+    return event.pci is not None and (event.kind is LineKind.FALLEN_OFF_BUS or event.rule.startswith(("driver.", "amd.")))
 
 
 def _accelerator(device: _Device) -> AcceleratorHealth:
@@ -75,7 +85,9 @@ def in_force(events: Sequence[KernelEvent]) -> list[KernelEvent]:
 
     What comes after it in the same burst is overridden too: the driver would have said so had its mind changed.
     """
-    told = [at for at, event in enumerate(events) if event.code == RECOVERY_XID and event.kind is LineKind.XID and _is_read(event)]
+    told = [
+        at for at, event in enumerate(events) if event.code == RECOVERY_XID and event.kind is LineKind.XID and _is_read(event)
+    ]
     if not told:
         return list(events)
     last = events[told[-1]]
@@ -98,7 +110,7 @@ def _findings(events: Sequence[KernelEvent]) -> list[Finding]:
     """Returns one finding a rule and verdict, the first line as evidence, with how often it came."""
     groups: dict[tuple[str, Verdict, HealthAction, str], list[KernelEvent]] = {}
     for event in events:
-        address = event.pci or "" if event.kind not in OF_GPU else ""
+        address = "" if is_of_gpu(event) else event.pci or ""
         groups.setdefault((event.rule, event.verdict, event.action, address), []).append(event)
     return [_finding(group) for group in groups.values()]
 
@@ -106,7 +118,7 @@ def _findings(events: Sequence[KernelEvent]) -> list[Finding]:
 def _finding(group: Sequence[KernelEvent]) -> Finding:
     first = group[0]
     times = f", {len(group)} lines" if len(group) > 1 else ""
-    where = f"{first.pci}: " if first.pci and first.kind not in OF_GPU else ""
+    where = f"{first.pci}: " if first.pci and not is_of_gpu(first) else ""
     return Finding(
         code=first.rule,
         what=f"{where}{first.what}{times}",
@@ -117,4 +129,10 @@ def _finding(group: Sequence[KernelEvent]) -> Finding:
     )
 
 
-KERNEL_LOG: Final = Source(kind=KIND, detect=detect, parse=parse, command=r"\bdmesg\b|journalctl\b.*(-k\b|--dmesg)|/dev/kmsg|kern\.log", max_chars=MAX_CHARS)
+KERNEL_LOG: Final = Source(
+    kind=KIND,
+    detect=detect,
+    parse=parse,
+    command=r"\bdmesg\b|journalctl\b.*(-k\b|--dmesg)|/dev/kmsg|kern\.log",
+    max_chars=MAX_CHARS,
+)

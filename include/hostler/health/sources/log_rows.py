@@ -2,8 +2,15 @@
 
 from typing import Final
 
+from hostler.health.sources.log_bandwidth import BANDWIDTH
 from hostler.health.sources.log_dcgm_diag import DIAG
+from hostler.health.sources.log_dcgm_health import HEALTH
+from hostler.health.sources.log_fabric import FABRIC
+from hostler.health.sources.log_gpu_burn import BURN
 from hostler.health.sources.log_kernel import KERNEL_LOG
+from hostler.health.sources.log_links import LINK_SOURCES
+from hostler.health.sources.log_lspci import LSPCI
+from hostler.health.sources.log_nccl import NCCL
 from hostler.health.sources.source import Source
 
-LOG_SOURCES: Final[tuple[Source, ...]] = (DIAG, KERNEL_LOG)
+LOG_SOURCES: Final[tuple[Source, ...]] = (DIAG, HEALTH, *LINK_SOURCES, FABRIC, NCCL, BURN, BANDWIDTH, LSPCI, KERNEL_LOG)
