@@ -19,6 +19,7 @@ TABLES: Final = (
     "recovery",
     "sxids",
     "throttle_bits",
+    "training_lines",
     "xid_144_150",
     "xid_74",
     "xids",

@@ -23,6 +23,9 @@ _ROCM: Final = re.compile(
 _NVB_HEAD: Final = re.compile(r"^Running (\S{3,80}?)\.\s*$", re.MULTILINE)
 _NVB_ROW: Final = re.compile(r"^\s{0,8}(\d{1,3})((?:\s{1,12}(?:[\d.]{1,14}|N/A)){1,40})\s*$")
 _CUDA_HEAD: Final = re.compile(r"^\s{0,8}(Host to Device|Device to Host|Device to Device) Bandwidth", re.MULTILINE)
+_CUDA_WAYS: Final = {"Host to Device": "H2D", "Device to Host": "D2H", "Device to Device": "D2D"}
+_CUDA_UNIT: Final = re.compile(r"Bandwidth\(([MG])B/s\)")
+_MB_IN_GB: Final = 1000.0
 _CUDA_ROW: Final = re.compile(r"^\s{0,12}(\d{1,14})\s{1,40}([\d.]{1,14})\s*$")
 _CUDA_LINE: Final = re.compile(r"bandwidthTest-(H2D|D2H|D2D)[^,\n]{0,40}, Bandwidth = ([\d.]{1,14}) ([MG])B/s")
 _DEVICE: Final = re.compile(r"^\s{0,8}Device \d{1,3}: ([^\n(]{2,80})", re.MULTILINE)
@@ -149,22 +152,26 @@ def _tables(text: str) -> Iterator[_Measured]:
         if found := _NVB_HEAD.match(line):
             way, is_nvb = _way(found[1]), True
         elif found := _CUDA_HEAD.match(line):
-            way, is_nvb = {"Host to Device": "H2D", "Device to Host": "D2H", "Device to Device": "D2D"}[found[1]], False
-        elif "Bandwidth(MB/s)" in line:
-            scale = 1000.0
-        elif "Bandwidth(GB/s)" in line:
-            scale = 1.0
-        elif is_nvb and way and (row := _NVB_ROW.match(line)):
-            cells = [_number(cell) for cell in row[2].split() if cell != "N/A"]
-            numbers = [cell for cell in cells if cell]
-            if way in {"H2D", "D2H"} and numbers:
-                # One row, a column a GPU; the row's own number is that of the processor.
-                for gpu, cell in enumerate(cells):
-                    yield _Measured(way=way, gb_per_s=cell, device=gpu, text=line)
-            elif numbers:
-                yield _Measured(way=way, gb_per_s=min(numbers), device=int(row[1]), text=line)
-        elif not is_nvb and way and (row := _CUDA_ROW.match(line)):
+            way, is_nvb = _CUDA_WAYS[found[1]], False
+        elif found := _CUDA_UNIT.search(line):
+            scale = _MB_IN_GB if found[1] == "M" else 1.0
+        elif way and is_nvb:
+            yield from _nvb_row(way, line)
+        elif way and (row := _CUDA_ROW.match(line)):
             yield _Measured(way=way, gb_per_s=_number(row[2]) / scale, device=None, text=line)
+
+
+def _nvb_row(way: str, line: str) -> Iterator[_Measured]:
+    row = _NVB_ROW.match(line)
+    cells = [_number(cell) for cell in row[2].split() if cell != "N/A"] if row else []
+    if row is None or not any(cells):
+        return
+    if way in {"H2D", "D2H"}:
+        # One row, a column a GPU; the row's own number is that of the processor.
+        for gpu, cell in enumerate(cells):
+            yield _Measured(way=way, gb_per_s=cell, device=gpu, text=line)
+    else:
+        yield _Measured(way=way, gb_per_s=min(filter(None, cells)), device=int(row[1]), text=line)
 
 
 def _way(test: str) -> str:

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from hostler.health.catalog import sxid
-from hostler.health.finding import degraded, failed, noted
+from hostler.health.finding import degraded, failed
 from hostler.health.pci import normal_pci
+from hostler.health.sources.log_words import LogWord
 from hostler.health.sources.roll_up import cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
@@ -18,31 +20,72 @@ _LINE: Final = re.compile(
     r"^\s{0,8}\[[^\]\n]{10,40}\]\s{1,4}\[([A-Z]{3,10})\]\s{1,4}(?:\[tid \d{1,10}\]\s{1,4})?(.*)$", re.MULTILINE
 )
 _SWITCH: Final = re.compile(
-    r"detected NVSwitch (?P<fatal>non-fatal|fatal) error (?P<code>\d{1,6})(?P<where>.{0,300})|NVSwitch.{0,60}\bSXid\D{0,40}(?P<sxid>\d{4,6})",
+    r"detected NVSwitch (?P<fatal>non-fatal|fatal) error (?P<code>\d{1,6})(?P<where>.{0,300})"
+    r"|NVSwitch.{0,60}\bSXid\D{0,40}(?P<sxid>\d{4,6})",
     re.IGNORECASE,
 )
 _PLACE: Final = re.compile(r"pci bus id (\S{7,20})(?: physical id (\d{1,6}))?(?: port (\d{1,4}))?", re.IGNORECASE)
 
-_WORDS: Final[tuple[tuple[re.Pattern[str], str, Verdict, HealthAction, str], ...]] = tuple(
-    (re.compile(pattern, re.IGNORECASE), code, verdict, action, what)
-    for pattern, code, verdict, action, what in (
-        (r"NV_WARN_NOTHING_TO_DO|no NVSwitch|not an? NVSwitch based", "fabric.not_applicable", Verdict.HEALTHY, HealthAction.NONE,
-         "there is no NVSwitch: the fabric manager has nothing to do"),
-        (r"version (?:mismatch|is not compatible)|(?:does not|doesn't) match .{0,60}version|version .{0,80}(?:does not|doesn't) match",
-         "fabric.version_mismatch", Verdict.FAILED, HealthAction.RESTART_SERVICE, "fabric manager and driver are of different versions"),
-        (r"(?:link|nvlink).{0,60}training.{0,40}fail|fail\w{0,3} .{0,60}(?:link|nvlink) training|failed to train", "fabric.training_failed",
-         Verdict.FAILED, HealthAction.RESTART_SERVICE, "links could not be trained: restart the fabric manager, then reboot"),
-        (r"degraded mode|running in degraded|marked as degraded|is degraded", "fabric.degraded", Verdict.FAILED,
-         HealthAction.DRAIN_AND_DIAG, "the fabric runs with less than it has"),
-        (r"detected .{0,80}fatal error|fatal error .{0,80}detected", "fabric.fatal", Verdict.FAILED, HealthAction.DRAIN_AND_DIAG,
-         "a fatal error in the fabric"),
-        (r"(?:access|trunk) link.{0,80}(?:down|failed|inactive)|link .{0,60}went down", "fabric.link_down", Verdict.FAILED,
-         HealthAction.DRAIN_AND_DIAG, "a link of the fabric is down"),
-        (r"failed to (?:initialize|start|configure|enable|detect|discover|open|register)|initialization (?:failed|error)|exiting with error"
-         r"|system is not (?:ready|initialized)", "fabric.not_started",
-         Verdict.FAILED, HealthAction.RESTART_SERVICE, "the fabric manager could not bring up the fabric"),
-    )
-)  # fmt: skip
+_WORDS: Final = (
+    LogWord(
+        code="fabric.not_applicable",
+        patterns=(r"NV_WARN_NOTHING_TO_DO", r"no NVSwitch", r"not an? NVSwitch based"),
+        verdict=Verdict.HEALTHY,
+        action=HealthAction.NONE,
+        what="there is no NVSwitch: the fabric manager has nothing to do",
+    ),
+    LogWord(
+        code="fabric.version_mismatch",
+        patterns=(
+            r"version (?:mismatch|is not compatible)",
+            r"(?:does not|doesn't) match .{0,60}version",
+            r"version .{0,80}(?:does not|doesn't) match",
+        ),
+        verdict=Verdict.FAILED,
+        action=HealthAction.RESTART_SERVICE,
+        what="fabric manager and driver are of different versions",
+    ),
+    LogWord(
+        code="fabric.training_failed",
+        patterns=(r"link.{0,60}training.{0,40}fail", r"fail\w{0,3} .{0,60}link training", r"failed to train"),
+        verdict=Verdict.FAILED,
+        action=HealthAction.RESTART_SERVICE,
+        what="links could not be trained: restart the fabric manager, then reboot",
+    ),
+    LogWord(
+        code="fabric.degraded",
+        patterns=(r"degraded mode", r"running in degraded", r"marked as degraded", r"is degraded"),
+        verdict=Verdict.FAILED,
+        action=HealthAction.DRAIN_AND_DIAG,
+        what="the fabric runs with less than it has",
+    ),
+    LogWord(
+        code="fabric.fatal",
+        patterns=(r"detected .{0,80}(?<!non-)fatal error", r"(?<!non-)fatal error .{0,80}detected"),
+        verdict=Verdict.FAILED,
+        action=HealthAction.DRAIN_AND_DIAG,
+        what="a fatal error in the fabric",
+    ),
+    LogWord(
+        code="fabric.link_down",
+        patterns=(r"(?:access|trunk) link.{0,80}(?:down|failed|inactive)", r"link .{0,60}went down"),
+        verdict=Verdict.FAILED,
+        action=HealthAction.DRAIN_AND_DIAG,
+        what="a link of the fabric is down",
+    ),
+    LogWord(
+        code="fabric.not_started",
+        patterns=(
+            r"failed to (?:initialize|start|configure|enable|detect|discover|open|register)",
+            r"initialization (?:failed|error)",
+            r"exiting with error",
+            r"system is not (?:ready|initialized)",
+        ),
+        verdict=Verdict.FAILED,
+        action=HealthAction.RESTART_SERVICE,
+        what="the fabric manager could not bring up the fabric",
+    ),
+)
 
 
 def detect(text: str, name: str) -> float:
@@ -72,19 +115,9 @@ def _read(level: str, message: str) -> Iterator[Finding]:
         return
     if level in {"INFO", "DEBUG"}:
         return
-    for pattern, code, verdict, action, what in _WORDS:
-        if pattern.search(message):
-            if verdict is Verdict.HEALTHY:
-                yield noted(code, what, cut(message), GUIDE)
-            else:
-                yield Finding(
-                    code=code,
-                    what=f"{what}: {cut(message)}",
-                    verdict=verdict,
-                    action=action,
-                    evidence=cut(message),
-                    source=GUIDE,
-                )
+    for word in _WORDS:
+        if word.search(message):
+            yield replace(word.finding(message, GUIDE), what=f"{word.what}: {cut(message)}")
             return
     if level in {"CRITICAL", "FATAL"}:
         yield failed(

@@ -16,14 +16,20 @@ SLOWER_RATIO: Final = 0.9
 HOT_C: Final = 85
 _SOURCE: Final = "wilicc/gpu-burn, README and source"
 _PROGRESS: Final = re.compile(
-    r"(\d{1,3}\.\d)%\s{1,8}proc'd: ([^\r\n]{1,4000}?)\s{2,8}errors: ([^\r\n]{1,2000}?)\s{2,8}temps: ([^\r\n]{1,2000}?)(?=\s{0,4}\d{1,3}\.\d%|\s*$|\r|\n)",
+    (
+        r"(\d{1,3}\.\d)%\s{1,8}proc'd: ([^\r\n]{1,4000}?)\s{2,8}errors: ([^\r\n]{1,2000}?)"
+        r"\s{2,8}temps: ([^\r\n]{1,2000}?)(?=\s{0,4}\d{1,3}\.\d%|\s*$|\r|\n)"
+    ),
     re.MULTILINE,
 )
 _RESULT: Final = re.compile(r"^\s{0,8}GPU (\d{1,3}): (OK|FAULTY)\s*$", re.MULTILINE)
 _UUID: Final = re.compile(r"^GPU (\d{1,3}): [^\n]{0,120}\(UUID: (GPU-[0-9a-fA-F-]{36})\)", re.MULTILINE)
 _TESTED: Final = re.compile(r"Tested (\d{1,3}) GPUs?:")
 _BROKE: Final = re.compile(
-    r"No clients are alive|Couldn't init a GPU test|Could not load|error \d{1,4} .{0,40}(?:cu|gpu_burn)|Error in \"?[^\n]{1,80}|No CUDA devices",
+    (
+        r"No clients are alive|Couldn't init a GPU test|Could not load|error \d{1,4} .{0,40}(?:cu|gpu_burn)"
+        r"|Error in \"?[^\n]{1,80}|No CUDA devices"
+    ),
     re.IGNORECASE,
 )
 

@@ -19,7 +19,8 @@ _PORT: Final = re.compile(r"^\s{1,8}(?:Port (\d{1,3}):|port:\s{1,8}(\d{1,3}))\s*
 _STATUS: Final = re.compile(r"^Infiniband device '([^'\n]{1,60})' port (\d{1,3}) status:", re.IGNORECASE)
 _VALUE: Final = re.compile(r"^\s{1,12}([A-Za-z][\w ]{1,40}?):\s{0,12}(\S[^\n]{0,120}?)\s*$")
 _RDMA: Final = re.compile(
-    r"^(?:\d{1,4}/\d{1,4}: |link )?(?P<card>[\w.-]{2,40})/(?P<port>\d{1,3}):? .{0,200}?\bstate (?P<state>\w{2,20})(?: physical_state (?P<phys>\w{2,20}))?",
+    r"^(?:\d{1,4}/\d{1,4}: |link )?(?P<card>[\w.-]{2,40})/(?P<port>\d{1,3}):? .{0,200}?"
+    r"\bstate (?P<state>\w{2,20})(?: physical_state (?P<phys>\w{2,20}))?",
     re.MULTILINE,
 )
 _NETDEV: Final = re.compile(r"^(\S{2,40}) port (\d{1,3}) ==> (\S{1,40}) \((Up|Down)\)", re.MULTILINE)
@@ -111,7 +112,8 @@ def judge_port(port: Port, ports: Sequence[Port]) -> Iterator[Finding]:
     """Yields what one port says, beside the others of its node."""
     where = f"{port.card} port {port.number}"
     said = cut(
-        f"{where}: state {port.state or 'not told'}, {port.phys or 'physical state not told'}, rate {port.values.get('rate', 'not told')}"
+        f"{where}: state {port.state or 'not told'}, {port.phys or 'physical state not told'}, rate"
+        f" {port.values.get('rate', 'not told')}"
     )
     if not port.state:
         yield unknown("ib.state", f"{where}: no state is told", said)

@@ -22,7 +22,10 @@ _ROW: Final = re.compile(
     r"^\s{0,8}(\d{1,12})\s{1,20}(\d{1,12})\s{1,24}(-?[\d.]{1,16})\s{1,24}(-?[\d.]{1,16})(?:\s{1,24}[\d.]{1,16})?\s*$"
 )
 _BROKE: Final = re.compile(
-    r"Couldn't connect to|Unable to (?:init|open|connect|find)[^\n]{0,100}|Failed to (?:modify|create|open|connect|exchange)[^\n]{0,100}|IB device \S{1,40} not found|Connection (?:refused|timed out)",
+    (
+        r"Couldn't connect to|Unable to (?:init|open|connect|find)[^\n]{0,100}|Failed to (?:modify|create"
+        r"|open|connect|exchange)[^\n]{0,100}|IB device \S{1,40} not found|Connection (?:refused|timed out)"
+    ),
     re.IGNORECASE,
 )
 _ERROR: Final = re.compile(

@@ -20,7 +20,8 @@ _SURE = re.compile(
     r"NVRM: |S?Xid \(|fallen off the bus|\bAER: |PCIe Bus Error|mlx5_core|nvidia-nvswitch|nvidia-peermem|\bEDAC \w|\[Hardware Error\]"
 )
 _LOOKS = re.compile(
-    r"^(?:<\d{1,3}>)?\[\s{0,12}\d{1,9}\.\d{3,9}\]|^\d{1,3},\d{1,12},\d{1,18},|\bkernel: |^kern {1,4}:|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d"
+    r"^(?:<\d{1,3}>)?\[\s{0,12}\d{1,9}\.\d{3,9}\]|^\d{1,3},\d{1,12},\d{1,18},|\bkernel: |^kern {1,4}:"
+    r"|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d"
     r'|^\{[^\n]{0,2000}"_TRANSPORT" ?: ?"kernel"',
     re.MULTILINE,
 )

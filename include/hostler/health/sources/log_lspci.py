@@ -56,10 +56,11 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
     ]
     findings = [found for device in devices if not device.is_accelerator for found in _other(device)]
     nics = sum(1 for device in devices if _NIC_CLASS.search(device.kind))
-    notes = (f"{len(accelerators)} accelerators and {nics} network devices on the bus",)
+    said = f"{len(accelerators)} accelerators and {nics} network devices on the bus"
+    findings.append(noted("pci.devices", said, said, _SOURCE))
     if not accelerators:
         findings.append(unknown("pci.no_accelerator", f"no accelerator among the {len(devices)} devices of the list"))
-    return source_health(KIND, accelerators, findings=findings, unknown=notes)
+    return source_health(KIND, accelerators, findings=findings)
 
 
 def _devices(text: str) -> Iterator[_Device]:
@@ -83,8 +84,8 @@ def _is_gone(device: _Device) -> bool:
 def _accelerator(device: _Device) -> Iterator[Finding]:
     said = cut(f"{device.pci} {device.name}")
     if _is_gone(device):
-        yield failed("gpu.fallen_off_bus", "the device answers with all ones: it has fallen off the bus; reboot, replace when it repeats",
-                     HealthAction.REBOOT_NODE, said, _SOURCE)  # fmt: skip
+        what = "the device answers with all ones: it has fallen off the bus; reboot, replace when it repeats"
+        yield failed("gpu.fallen_off_bus", what, HealthAction.REBOOT_NODE, said, _SOURCE)
         return
     details = "\n".join(device.lines)
     driver = re.search(r"Kernel driver in use: (\S{1,40})", details)
@@ -100,7 +101,10 @@ def _accelerator(device: _Device) -> Iterator[Finding]:
     link = _LINK.search(details)
     if link and "downgraded" in f"{link[1]} {link[2]}":
         width = " narrower" if "downgraded" in link[2] else ""
-        what = f"the PCIe link is{width or ' slower'} than it could be ({link[1]}, {link[2]}): an idle link slows down by design, its width stays"
+        what = (
+            f"the PCIe link is{width or ' slower'} than it could be ({link[1]}, {link[2]}): an idle link slows"
+            f" down by design, its width stays"
+        )
         yield degraded("pcie.link", what, cut(link[0]), "pciutils lspci; an idle PCIe link downshifts")
     elif link is None and driver is None:
         yield unknown("unknown.health", "it is on the bus; nothing is told of its health", said)

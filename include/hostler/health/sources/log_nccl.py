@@ -8,12 +8,14 @@ from typing import Final
 from hostler.health.finding import degraded, failed, noted, unknown
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.log_floors import against, floor_for, is_joined, model_of
+from hostler.health.sources.log_words import LogWord
 from hostler.health.sources.roll_up import cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth
 
 KIND: Final = "nccl-tests"
+_MOST_GB_PER_S: Final = 1e6
 LARGE_BYTES: Final = 512 * 1024 * 1024
 """Below this the largest size does not yet show the bandwidth of the links. Source: superbench all-reduce, 223 of 235 GB/s there."""
 WATCH_GB_PER_S: Final = 200.0
@@ -24,7 +26,10 @@ _ROW: Final = re.compile(
     r"^\s{0,20}(\d{1,16})\s{1,20}(\d{1,16})\s{1,20}([a-z]\w{2,12})\s{1,20}([a-z]\w{1,12})?\s{0,20}(\S.{10,200})$"
 )
 _RANK: Final = re.compile(
-    r"^#\s{1,8}Rank\s{1,8}\d{1,6}\s{1,8}(?:Group\s{1,8}\d{1,6}\s{1,8})?Pid\s{1,12}\d{1,10} on\s{1,4}(\S{1,80}) device\s{1,4}\d{1,4} \[[^\]\n]{1,20}\] ?([^\n]{0,80})$",
+    (
+        r"^#\s{1,8}Rank\s{1,8}\d{1,6}\s{1,8}(?:Group\s{1,8}\d{1,6}\s{1,8})?Pid\s{1,12}\d{1,10} on"
+        r"\s{1,4}(\S{1,80}) device\s{1,4}\d{1,4} \[[^\]\n]{1,20}\] ?([^\n]{0,80})$"
+    ),
     re.MULTILINE,
 )
 _BOUNDS: Final = re.compile(r"^# Out of bounds values : (\d{1,12}) (OK|FAILED)", re.MULTILINE)
@@ -36,19 +41,48 @@ _TEST: Final = re.compile(
 _SAME_LIMIT: Final = frozenset({"", "allreduce", "allgather", "reducescatter", "broadcast", "reduce"})
 """Tests whose bus bandwidth is that of the links, whatever the operation. Source: NVIDIA/nccl-tests doc/PERFORMANCE.md."""
 
-_FAULTS: Final[tuple[tuple[re.Pattern[str], str, Verdict, HealthAction, str], ...]] = tuple(
-    (re.compile(pattern, re.IGNORECASE), code, verdict, action, what)
-    for pattern, code, verdict, action, what in (
-        (r"out of memory", "nccl.no_memory", Verdict.UNKNOWN, HealthAction.RECORD, "the GPUs' memory was in use: the test did not run"),
-        (r"uncorrectable ECC|ECC error", "nccl.ecc", Verdict.FAILED, HealthAction.RESET_GPU, "an ECC error ended the test"),
-        (r"illegal memory access|unspecified launch failure|device-side assert", "nccl.cuda", Verdict.FAILED, HealthAction.DRAIN_AND_DIAG,
-         "a CUDA error ended the test"),
-        (r"Test (?:NCCL|CUDA) failure|unhandled (?:system|cuda) error|NCCL failure|remote process (?:exited|has terminated)"
-         r"|ibv_\w{2,20} (?:failed|error)|Got completion .{0,60}(?:error|status)|Call to \w{2,30} failed|socket .{0,40}(?:refused|timed out)"
-         r"|NET/IB .{0,60}(?:error|failed)|watchdog .{0,60}timeout", "nccl.failure", Verdict.FAILED, HealthAction.DRAIN_AND_DIAG,
-         "NCCL failed: repeat the test once, alone"),
-    )
-)  # fmt: skip
+_FAULTS: Final = (
+    LogWord(
+        code="nccl.no_memory",
+        patterns=("out of memory",),
+        verdict=Verdict.UNKNOWN,
+        action=HealthAction.RECORD,
+        what="the GPUs' memory was in use: the test did not run",
+    ),
+    LogWord(
+        code="nccl.ecc",
+        patterns=("uncorrectable ECC", "ECC error"),
+        verdict=Verdict.FAILED,
+        action=HealthAction.RESET_GPU,
+        what="an ECC error ended the test",
+    ),
+    LogWord(
+        code="nccl.cuda",
+        patterns=("illegal memory access", "unspecified launch failure", "device-side assert"),
+        verdict=Verdict.FAILED,
+        action=HealthAction.DRAIN_AND_DIAG,
+        what="a CUDA error ended the test",
+    ),
+    LogWord(
+        code="nccl.failure",
+        patterns=(
+            r"Test (?:NCCL|CUDA) failure",
+            r"unhandled (?:system|cuda) error",
+            r"NCCL failure",
+            r"remote process (?:exited|has terminated)",
+            r"ibv_\w{2,20} (?:failed|error)",
+            r"Got completion .{0,60}(?:error|status)",
+            r"Call to \w{2,30} failed",
+            r"socket .{0,40}(?:refused|timed out)",
+            r"NET/IB .{0,60}(?:error|failed)",
+            r"watchdog .{0,60}timeout",
+        ),
+        verdict=Verdict.FAILED,
+        action=HealthAction.DRAIN_AND_DIAG,
+        what="NCCL failed: repeat the test once, alone",
+    ),
+)
+_FAULT_SOURCE: Final = "NVIDIA/nccl-tests src/common.h; NCCL error codes"
 
 
 @dataclass(slots=True)
@@ -86,10 +120,9 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
         findings += _speed(text, command or "", run)
     else:
         findings.append(unknown("nccl.no_rows", "no measured row"))
-    notes = [f"average bus bandwidth {ended[1]} GB/s over all sizes: not judged"] if ended else []
     if exit_code:
-        notes.append(f"exit status {exit_code}")
-    return source_health(KIND, findings=findings, unknown=notes)
+        findings.append(unknown("nccl.exit_status", f"the test ended with status {exit_code}"))
+    return source_health(KIND, findings=findings)
 
 
 def _rows(text: str) -> _Run:
@@ -113,7 +146,7 @@ def _rows(text: str) -> _Run:
             continue
         run.row_count += 1
         run.wrong_count += sum(_wrong_values(half[3]) for half in halves)
-        if int(found[1]) >= run.size_bytes and all(0 <= speed < 1e6 for speed in speeds):
+        if int(found[1]) >= run.size_bytes and all(0 <= speed < _MOST_GB_PER_S for speed in speeds):
             run.size_bytes, run.busbw_gb_per_s = int(found[1]), min(speeds)
     return run
 
@@ -129,18 +162,11 @@ def _wrong_values(word: str) -> int:
 
 
 def _faults(text: str) -> Iterator[Finding]:
-    for pattern, code, verdict, action, what in _FAULTS:
-        found = pattern.search(text)
+    for word in _FAULTS:
+        found = word.search(text)
         if found:
             line = text[text.rfind("\n", 0, found.start()) + 1 : found.end() + 120].splitlines()[0]
-            yield Finding(
-                code=code,
-                what=what,
-                verdict=verdict,
-                action=action,
-                evidence=cut(line),
-                source="NVIDIA/nccl-tests src/common.h; NCCL error codes",
-            )
+            yield word.finding(line, _FAULT_SOURCE)
             return
 
 
