@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hostler.health.catalog import LIMITS
 from hostler.health.first import judge
-from hostler.health.limits import LIMITS
 from hostler.model.enums import Verdict
 from hostler.recipes.probe import probe
 

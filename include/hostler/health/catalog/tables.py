@@ -9,9 +9,15 @@ from typing import Final
 from hostler.catalog.errors import CatalogError
 
 TABLES: Final = (
+    "accelerators",
     "dcgm_errors",
+    "faults",
+    "floors",
+    "instance_types",
+    "limits",
     "recovery",
     "sxids",
+    "throttle_bits",
     "xid_144_150",
     "xid_74",
     "xids",

@@ -172,7 +172,7 @@ def _recovery(rule: XidRule, context: XidContext) -> XidRule:
         action=found.action,
         verdict=found.verdict,
         is_fatal=found.verdict is Verdict.FAILED,
-        words=f"the driver asks for {spelled}: {found.words}",
+        words=f"the driver asks for {spelled}",
         source=found.source,
     )
 

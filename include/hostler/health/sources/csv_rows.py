@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hostler.health.sources.gpu_fields import FIELDS
-from hostler.health.sources.gpu_words import LostDevice, lost_devices, node_finding
+from hostler.health.words import LostDevice, lost_devices, node_finding
 
 _QUERY: Final = re.compile(r"--query-[a-z-]+[=\s]+[\"']?([^\s\"']+)", re.IGNORECASE)
 _COLUMN: Final = re.compile(r"([a-z][\w.]*?)(?:\s+\[[^\]]*\])?", re.IGNORECASE)

@@ -31,7 +31,7 @@ FIELDS: Final[dict[str, tuple[_Kind, tuple[str, ...], tuple[str, ...], tuple[str
     "temperature_slowdown_c": ("number", ("temperature/gpu_temp_slow_threshold",), ("temperature/gpu slowdown temp",), ()),
     "temperature_slowdown_margin_c": (
         "number", ("temperature/gpu_temp_slow_tlimit_threshold",), ("temperature/gpu slowdown t.limit temp",), ()),
-    "memory_temperature_c": ("number", ("temperature/memory_temp",), ("temperature/memory current temp",), ("temperature.memory",)),
+    "memory_temperature_c": ("number", ("temperature/memory_temp",), ("temperature/memory current temp",), ("thermal.memory",)),
     "memory_temperature_max_c": (
         "number", ("temperature/gpu_temp_max_mem_threshold",), ("temperature/memory max operating temp",), ()),
     "utilisation_ratio": ("ratio", ("utilization/gpu_util",), ("utilization/gpu",), ("utilization.gpu",)),

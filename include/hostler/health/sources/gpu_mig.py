@@ -4,8 +4,8 @@ import re
 from typing import Final
 
 from hostler.health.finding import degraded
+from hostler.health.roll_up import accelerator_health, source_health
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.roll_up import accelerator_health, source_health
 from hostler.health.sources.source import Source
 from hostler.model.health import SourceHealth
 

@@ -7,11 +7,11 @@ from typing import Final
 
 from hostler.health.checks_memory import NOT_REPORTED
 from hostler.health.finding import failed, unknown
+from hostler.health.roll_up import accelerator_health, source_health
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.gpu_words import lost_devices, node_finding
-from hostler.health.sources.roll_up import accelerator_health, source_health
 from hostler.health.sources.source import Source
+from hostler.health.words import lost_devices, node_finding
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -47,7 +47,7 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
         if known is None and head.get("attached gpus") == "0":
             what = "the driver runs but finds no GPU: drain, reboot; replace when it repeats"
             known = failed(
-                "gpu.none_found", what, HealthAction.REBOOT_NODE, "Attached GPUs: 0", "nvidia-smi manual, RETURN VALUE 6"
+                "count.none", what, HealthAction.REBOOT_NODE, "Attached GPUs: 0", "nvidia-smi manual, RETURN VALUE 6"
             )
         return source_health(KIND, findings=[known or no_answer(text, command, exit_code)])
     accelerators, notes = _accelerators(gpus, head.get("driver version"), is_part=bool(_PART.search(command or "")))
@@ -117,10 +117,10 @@ def _mig(gpu: _Gpu) -> Iterator[Finding]:
 
 def _node(head: dict[str, str], found: int, command: str | None) -> Iterator[Finding]:
     if not re.match(r"\d", head.get("driver version", "")):
-        yield unknown("unknown.driver_version", "driver version is not reported")
+        yield unknown("reading.driver_version", "driver version is not reported")
     attached = head.get("attached gpus", "")
     if attached.isdecimal() and int(attached) > found and not _ONE_GPU.search(command or ""):
-        yield unknown("unknown.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
+        yield unknown("reading.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
 
 
 QUERY_TEXT: Final = Source(kind=KIND, detect=detect, parse=parse, command=r"nvidia-smi\s+(.*\s)?(-q|--query|-a)(\s|$)(?!.*-x)")

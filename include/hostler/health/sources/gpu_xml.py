@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hostler.health.finding import failed, unknown
+from hostler.health.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.gpu_words import LostDevice, lost_devices, node_finding
-from hostler.health.sources.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.source import Source
+from hostler.health.words import LostDevice, lost_devices, node_finding
 from hostler.model.enums import HealthAction
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -49,10 +49,10 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
         accelerator_health(index=device.index, pci=device.pci, findings=(device.finding,))
         for device in _unlisted(lost, accelerators)
     ]
-    findings = [unknown("unknown.document", document.problem)] if document.problem else []
+    findings = [unknown("reading.document", document.problem)] if document.problem else []
     findings += _node(document.head, len(accelerators), command)
     return source_health(
-        KIND, accelerators, findings=findings, unknown=[*notes, *(f.what for f in findings if f.code.startswith("unknown"))]
+        KIND, accelerators, findings=findings, unknown=[*notes, *(f.what for f in findings if f.code.startswith("reading."))]
     )
 
 
@@ -108,7 +108,7 @@ def _accelerators(gpus: list[ET.Element | None], driver: str | None) -> tuple[li
     for index, gpu in enumerate(gpus):
         if gpu is None:
             accelerators.append(
-                accelerator_health(index=index, findings=(unknown("unknown.gpu", "its element is cut or malformed"),))
+                accelerator_health(index=index, findings=(unknown("reading.gpu", "its element is cut or malformed"),))
             )
             continue
         values = dict(_flat(gpu, "", 0))
@@ -162,17 +162,15 @@ def _node(head: dict[str, str], found: int, command: str | None) -> Iterator[Fin
     """Yields what the document's head says of the node: how many GPUs there should be, which driver."""
     attached = head.get("attached_gpus", "")
     if not head.get("driver_version") or head["driver_version"].upper() == "N/A":
-        yield unknown("unknown.driver_version", "driver version is not reported")
+        yield unknown("reading.driver_version", "driver version is not reported")
     if found == 0:
         if attached == "0":
             what = "the driver runs but finds no GPU: drain, reboot; replace when it repeats"
-            yield failed(
-                "gpu.none_found", what, HealthAction.REBOOT_NODE, "attached_gpus: 0", "nvidia-smi manual, RETURN VALUE 6"
-            )
+            yield failed("count.none", what, HealthAction.REBOOT_NODE, "attached_gpus: 0", "nvidia-smi manual, RETURN VALUE 6")
         else:
-            yield unknown("unknown.gpus", "no GPU is listed")
+            yield unknown("reading.gpus", "no GPU is listed")
     elif attached.isdecimal() and int(attached) > found and not _ONE_GPU.search(command or ""):
-        yield unknown("unknown.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
+        yield unknown("reading.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
 
 
 XML: Final = Source(kind=KIND, detect=detect, parse=parse, command=r"nvidia-smi\b.*(-x\b|--xml-format|-q\w*x)")

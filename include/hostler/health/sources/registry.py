@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
+from hostler.health.roll_up import unreadable
 from hostler.health.sources import gpu_capture
 from hostler.health.sources.gpu_rows import GPU_SOURCES
 from hostler.health.sources.log_rows import LOG_SOURCES
-from hostler.health.sources.roll_up import unreadable
 from hostler.health.sources.source import Source
 from hostler.model.health import SourceHealth
 
