@@ -67,6 +67,8 @@ def error_devices(text: str) -> dict[int, Finding]:
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 0.6 for a text with an error text of AMD's tools."""
+    if "GPU[" not in text and not any(word in text for word in ("amd", "AMD", "rocm", "ROCm", "rsmi", "RSMI", "kfd")):
+        return 0.0
     is_theirs = re.search(r"amdgpu|amd-smi|amdsmi|rocm|rsmi|/dev/kfd", text, re.IGNORECASE)
     return 0.6 if (is_theirs and amd_error(text)) or error_devices(text) else 0.0
 

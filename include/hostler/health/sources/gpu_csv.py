@@ -18,6 +18,8 @@ from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
 KIND: Final = "nvidia-smi-csv"
 _COMMAND: Final = r"--query-gpu|--query-retired-pages|--query-compute-apps|--query-remapped-rows|--format[=\s]csv"
+HEAD_CHARS: Final = 16384
+HEAD_LINES: Final = 24
 _LOOP: Final = re.compile(r"(^|\s)(-l|-lms|--loop(-ms)?)\b", re.IGNORECASE)
 _ONE_GPU: Final = re.compile(r"(^|\s)(-i|--id)[\s=]", re.IGNORECASE)
 _ERROR_CELL: Final = re.compile(r"\[(unknown error|n/a|not supported|gpu [^\]]*|err!)\]|\berr!", re.IGNORECASE)
@@ -28,10 +30,12 @@ _GPU_ROW: Final = re.compile(
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 0.95 for a heading of known columns, 0.7 for rows that name GPUs, 0.3 for rows of plain values."""
-    table = read_table(text[:8192], None)
+    if text[:1] in {"<", "{", "[", "+", "|", "="}:
+        return 0.0
+    table = read_table("\n".join(text[:HEAD_CHARS].splitlines()[:HEAD_LINES]), None)
     if table.has_heading:
         return 0.95
-    if _GPU_ROW.search(text) and not text.lstrip().startswith(("{", "[", "<", "+")):
+    if _GPU_ROW.search(text):
         return 0.7
     cells = {len(row.cells) for row in table.rows}
     is_plain = bool(table.rows) and len(cells) == 1 and all(_is_value(cell) for row in table.rows for cell in row.cells)

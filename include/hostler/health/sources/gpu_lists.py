@@ -204,29 +204,30 @@ def parse_version(text: str, *, command: str | None, exit_code: int | None) -> S
     return source_health("nvidia-smi-version", unknown=("versions alone say nothing of the GPUs",))
 
 
-def _by(pattern: str, score: float) -> Callable[[str, str], float]:
+def _by(keys: tuple[str, ...], pattern: str, score: float) -> Callable[[str, str], float]:
+    """Returns a detector; one of ``keys`` stands in every text that the pattern fits."""
     compiled = re.compile(pattern, re.MULTILINE | re.IGNORECASE)
 
     def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
-        return score if compiled.search(text) else 0.0
+        return score if any(key in text for key in keys) and compiled.search(text) else 0.0
 
     return detect
 
 
-_NVLINK_TEXT: Final = (
-    r"^\s*Link \d+:\s*(<?inactive|[\d.]+ GB/s)|nvlink queries are not supported|not have or support nvlink|links are inactive"
-)
+_NVLINK_TEXT: Final = r"|".join((
+    r"^[ \t]*Link \d+:\s*(<?inactive|[\d.]+ GB/s)", "nvlink queries are not supported", "not have or support nvlink", "links are inactive",
+))  # fmt: skip
 
 LISTS: Final = tuple(
-    Source(kind=f"nvidia-smi-{word}", parse=parse, command=rf"nvidia-smi\s+{command}", detect=_by(pattern, score))
-    for word, parse, command, pattern, score in (
-        ("nvlink", parse_nvlink, "nvlink", _NVLINK_TEXT, 0.95),
+    Source(kind=f"nvidia-smi-{word}", parse=parse, command=rf"nvidia-smi\s+{command}", detect=_by(keys, pattern, score))
+    for word, parse, command, keys, pattern, score in (
+        ("nvlink", parse_nvlink, "nvlink", ("Link ", "vlink", "VLink"), _NVLINK_TEXT, 0.95),
         # Only at the beginning: other tools print the same lines after words of their own.
-        ("list", parse_list, "(-L|--list-gpus)", r"\A\s*GPU \d+: .*\(UUID: ", 0.8),
-        ("topology", parse_topology, "topo", r"^(\x1b\[[0-9;]*m)?GPU0\s+(X|\S+\s+X)\s", 0.9),
-        ("dmon", parse_dmon, "dmon", r"^# ?gpu\s+pwr", 0.95),
-        ("pmon", parse_pmon, "pmon", r"^# ?gpu\s+pid", 0.95),
-        ("version", parse_version, "--version", r"^NVIDIA-SMI version\s*:", 0.9),
+        ("list", parse_list, "(-L|--list-gpus)", ("UUID",), r"\A\s*GPU \d+: .*\(UUID: ", 0.8),
+        ("topology", parse_topology, "topo", ("GPU0",), r"^(\x1b\[[0-9;]*m)?GPU0\s+(X|\S+\s+X)\s", 0.9),
+        ("dmon", parse_dmon, "dmon", ("gpu",), r"^# ?gpu\s+pwr", 0.95),
+        ("pmon", parse_pmon, "pmon", ("gpu",), r"^# ?gpu\s+pid", 0.95),
+        ("version", parse_version, "--version", ("version",), r"^NVIDIA-SMI version\s*:", 0.9),
     )
 )
 """In the order in which equal scores are decided."""

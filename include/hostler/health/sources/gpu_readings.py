@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from hostler.health.checks import judge_reading, unread
@@ -45,7 +44,7 @@ def error_findings(reading: AcceleratorReading) -> list[Finding]:
 def judged(reading: AcceleratorReading, *, extra: Sequence[Finding] = ()) -> tuple[AcceleratorHealth, list[str]]:
     """Returns the accelerator's health, and what could not be read of it though its verdict does not hang on it."""
     errors = [*extra, *error_findings(reading)]
-    findings = judge_reading(replace(reading, error=None))
+    findings = judge_reading(reading)
     if any(finding.code.startswith(("device.", "driver.")) for finding in errors):
         findings = [finding for finding in findings if not finding.code.startswith("reading.")]
     health = accelerator_health(index=reading.index, pci=reading.pci, uuid=reading.uuid, findings=(*errors, *findings))

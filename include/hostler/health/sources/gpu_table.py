@@ -34,9 +34,11 @@ Values = dict[str, str]
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 1.0 for the table with its heading, 0.8 for rows of it."""
-    if re.search(r"^\|\s*NVIDIA-SMI\s+\d", text, re.MULTILINE):
+    if "| NVIDIA-SMI" in text and re.search(r"^\|\s*NVIDIA-SMI\s+\d", text, re.MULTILINE):
         return 1.0
-    lines = text.splitlines()
+    if "|" not in text:
+        return 0.0
+    lines = [line for line in text.splitlines() if line.lstrip().startswith("|")]
     return 0.8 if any(_TOP.match(line.strip()) for line in lines) or any(_MIDDLE.match(line.strip()) for line in lines) else 0.0
 
 

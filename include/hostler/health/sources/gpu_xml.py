@@ -111,7 +111,7 @@ def _accelerators(gpus: list[ET.Element | None], driver: str | None) -> tuple[li
                 accelerator_health(index=index, findings=(unknown("reading.gpu", "its element is cut or malformed"),))
             )
             continue
-        values = dict(_flat(gpu, "", 0))
+        values = _flat(gpu, "", 0, {})
         pci = values.get("pci/pci_bus_id") or gpu.get("id")
         reading = reading_of(values, "xml", index=index, pci=pci, driver=driver)
         if reading.is_mig_enabled:
@@ -122,16 +122,17 @@ def _accelerators(gpus: list[ET.Element | None], driver: str | None) -> tuple[li
     return accelerators, notes
 
 
-def _flat(element: ET.Element, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yields path and text of each leaf, and of each block that says something itself, such as ``N/A``."""
+def _flat(element: ET.Element, prefix: str, depth: int, values: dict[str, str]) -> dict[str, str]:
+    """Returns the text of each leaf by path, and of each block that says something itself, such as ``N/A``."""
     for child in element:
-        if child.tag in _SKIPPED:
+        tag = child.tag
+        if tag in _SKIPPED:
             continue
-        path = prefix + child.tag
         if len(child) and depth < _DEPTH:
-            yield from _flat(child, path + "/", depth + 1)
+            _flat(child, f"{prefix}{tag}/", depth + 1, values)
         else:
-            yield path, (child.text or "").strip()
+            values[prefix + tag] = (child.text or "").strip()
+    return values
 
 
 def _mig(gpu: ET.Element) -> list[Finding]:
