@@ -32,10 +32,13 @@ def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name say
     """Returns 0.95 for a heading of known columns, 0.7 for rows that name GPUs, 0.3 for rows of plain values."""
     if text[:1] in {"<", "{", "[", "+", "|", "="}:
         return 0.0
-    table = read_table("\n".join(text[:HEAD_CHARS].splitlines()[:HEAD_LINES]), None)
+    head = "\n".join(text[:HEAD_CHARS].splitlines()[:HEAD_LINES])
+    if "," not in head and "utilization" not in head and "temperature" not in head:
+        return 0.0
+    table = read_table(head, None)
     if table.has_heading:
         return 0.95
-    if _GPU_ROW.search(text):
+    if _GPU_ROW.search(head):
         return 0.7
     cells = {len(row.cells) for row in table.rows}
     is_plain = bool(table.rows) and len(cells) == 1 and all(_is_value(cell) for row in table.rows for cell in row.cells)

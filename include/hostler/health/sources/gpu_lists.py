@@ -214,9 +214,10 @@ def _by(keys: tuple[str, ...], pattern: str, score: float) -> Callable[[str, str
     return detect
 
 
-_NVLINK_TEXT: Final = r"|".join((
-    r"^[ \t]*Link \d+:\s*(<?inactive|[\d.]+ GB/s)", "nvlink queries are not supported", "not have or support nvlink", "links are inactive",
-))  # fmt: skip
+_NVLINK_TEXT: Final = (
+    r"^[ \t]*Link \d+:\s*(<?inactive|[\d.]+ GB/s)|nvlink queries are not supported"
+    r"|not have or support nvlink|links are inactive"
+)
 
 LISTS: Final = tuple(
     Source(kind=f"nvidia-smi-{word}", parse=parse, command=rf"nvidia-smi\s+{command}", detect=_by(keys, pattern, score))
