@@ -7,7 +7,13 @@ apply to the device is no matter; one that was not asked for is not judged.
 from collections.abc import Callable
 from typing import Final
 
-from hostler.health.checks_memory import check_ecc, check_remapped_rows, check_repairs, check_retired_pages
+from hostler.health.checks_memory import (
+    check_ecc,
+    check_memory_size,
+    check_remapped_rows,
+    check_repairs,
+    check_retired_pages,
+)
 from hostler.health.checks_state import (
     check_fabric,
     check_fan,
@@ -35,7 +41,7 @@ NOT_JUDGED: Final = ("utilisation_ratio",)
 def judge_reading(reading: AcceleratorReading, expectation: Expectation = CAPTURED) -> list[Finding]:
     """Returns what is wrong or not known of one accelerator, in the order of the checks; empty when all is well."""
     if reading.error:
-        return [failed("gpu.error", reading.error, HealthAction.REBOOT_NODE, reading.error, "the device's own words")]
+        return [failed("device.error", reading.error, HealthAction.REBOOT_NODE, reading.error, "the device's own words")]
     return [finding for check in CHECKS for finding in check(reading, expectation)]
 
 
@@ -51,7 +57,7 @@ def check_name(reading: AcceleratorReading, expectation: Expectation) -> list[Fi
     if not expectation.names or reading.name.lower() in expectation.names:
         return []
     what = f"is a {reading.name}, {expectation.accelerator} was bought"
-    return [failed("gpu.wrong_kind", what, HealthAction.DRAIN_AND_REPLACE, reading.name, "the request")]
+    return [failed("device.model", what, HealthAction.DRAIN_AND_REPLACE, reading.name, "the request")]
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -71,4 +77,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_fabric,
     check_power,
     check_fan,
+    check_memory_size,
 )

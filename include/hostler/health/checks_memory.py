@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from hostler.health.finding import degraded, failed, limit, needed, unknown
+from hostler.health.catalog import LIMITS
+from hostler.health.finding import broken, degraded, failed, needed, unknown
 from hostler.health.reading import AcceleratorReading, Expectation
 from hostler.model.enums import HealthAction
 from hostler.model.health import Finding
@@ -17,7 +18,7 @@ def check_ecc(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
     if reading.is_ecc_enabled is False:
         if reading.is_workstation:
             return []
-        return [degraded("ecc.off", "ECC is off", "ECC mode: disabled", "NVIDIA/DCGM, DCGM_FR_ECC_DISABLED")]
+        return [degraded("ecc.disabled", "ECC is off", "ECC mode: disabled", "NVIDIA/DCGM, DCGM_FR_ECC_DISABLED")]
     has_none = reading.is_workstation and not reading.is_ecc_enabled
     findings = _volatile(reading, has_none=has_none)
     if reading.is_ecc_pending is not None and reading.is_ecc_pending != reading.is_ecc_enabled and not has_none:
@@ -31,11 +32,11 @@ def _volatile(reading: AcceleratorReading, *, has_none: bool) -> list[Finding]:
     count = reading.ecc_volatile_uncorrectable_count
     if count is None:
         return [] if has_none else needed(reading, "ecc_volatile_uncorrectable_count")
-    value, source = limit("ecc_volatile_uncorrectable_count")
-    if count <= value:
+    limit = broken("ecc_volatile_uncorrectable_count", count)
+    if limit is None:
         return []
-    what = f"{count} volatile uncorrectable ECC errors, limit {value:.0f}"
-    return [failed("ecc.volatile_uncorrectable", what, HealthAction.RESET_GPU, what, source)]
+    what = f"{count} volatile uncorrectable ECC errors, limit {limit.value:.0f}"
+    return [failed("ecc.volatile_uncorrectable", what, HealthAction.RESET_GPU, what, limit.source)]
 
 
 def _aggregate(reading: AcceleratorReading, *, has_none: bool) -> list[Finding]:
@@ -44,10 +45,10 @@ def _aggregate(reading: AcceleratorReading, *, has_none: bool) -> list[Finding]:
         what = f"SRAM error threshold exceeded ({count} uncorrectable ECC errors in its life): replace"
         source = f"{_NVML}, nvmlEccSramErrorStatus_t.bThresholdExceeded"
         return [failed("ecc.sram_threshold", what, HealthAction.DRAIN_AND_REPLACE, what, source)]
-    value, source = limit("ecc_aggregate_uncorrectable_count")
-    if reading.is_sram_threshold_exceeded is None and count > value:
-        what = f"{count} uncorrectable ECC errors in its life, limit {value:.0f}"
-        return [degraded("ecc.aggregate_uncorrectable", what, what, source)]
+    limit = broken("ecc_aggregate_uncorrectable_count", count)
+    if reading.is_sram_threshold_exceeded is None and limit is not None:
+        what = f"{count} uncorrectable ECC errors in its life, limit {limit.value:.0f}"
+        return [degraded("ecc.aggregate_uncorrectable", what, what, limit.source)]
     tells_flag = (reading.driver_major or 0) >= SRAM_FLAG_DRIVER
     if reading.is_sram_threshold_exceeded is None and tells_flag and not has_none and not reading.retires_pages:
         return needed(reading, "is_sram_threshold_exceeded")
@@ -61,11 +62,21 @@ def _corrected(reading: AcceleratorReading) -> list[Finding]:
         ("ecc_dram_correctable_count", "dram_error_count", "correctable DRAM errors"),
     ):
         count: int | None = getattr(reading, field)
-        value, source = limit(name)
-        if count is not None and count > value:
-            what = f"{count} {words}, limit {value:.0f}"
-            findings.append(degraded(f"ecc.{name}", what, what, source))
+        limit = broken(name, count) if count is not None else None
+        if limit is not None:
+            what = f"{count} {words}, limit {limit.value:.0f}"
+            findings.append(degraded(f"ecc.{name}", what, what, limit.source))
     return findings
+
+
+def check_memory_size(reading: AcceleratorReading, expectation: Expectation) -> list[Finding]:
+    """Judges whether all the memory that was bought is there."""
+    total, expected = reading.memory_total_mib, expectation.memory_mib
+    tolerance = LIMITS["memory_tolerance_ratio"]
+    if total is None or expected is None or total >= expected * (1 - tolerance.value):
+        return []
+    what = f"{total:.0f} MiB of memory, {expected} MiB expected"
+    return [degraded("memory.short", what, what, tolerance.source, HealthAction.DRAIN_AND_DIAG)]
 
 
 def check_repairs(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
@@ -111,12 +122,12 @@ def check_remapped_rows(reading: AcceleratorReading, expectation: Expectation) -
 
 def _spare_rows(reading: AcceleratorReading, *, applies: bool) -> list[Finding]:
     count = reading.remapped_uncorrectable_count
-    value, source = limit("remapped_uncorrectable_count")
     if count is None and applies and reading.is_remap_pending is not None:
         return needed(reading, "remapped_uncorrectable_count")
-    if count is not None and count > value:
-        what = f"{count} rows remapped after uncorrectable errors, limit {value:.0f}"
-        return [failed("rows.remapped_uncorrectable", what, HealthAction.DRAIN_AND_REPLACE, what, source)]
+    limit = broken("remapped_uncorrectable_count", count) if count is not None else None
+    if limit is not None:
+        what = f"{count} rows remapped after uncorrectable errors, limit {limit.value:.0f}"
+        return [failed("rows.remapped", what, HealthAction.DRAIN_AND_REPLACE, what, limit.source)]
     histogram = "nvml.h, nvmlRowRemapperHistogramValues_t"
     if reading.remap_banks_none_count:
         what = f"{reading.remap_banks_none_count} memory banks have no spare row left: replace"
@@ -124,7 +135,7 @@ def _spare_rows(reading: AcceleratorReading, *, applies: bool) -> list[Finding]:
     if applies and reading.is_remap_pending is not None and "remap_banks_none_count" in reading.missing:
         reason = reading.missing["remap_banks_none_count"]
         if reason != NOT_REPORTED:  # older drivers have no histogram
-            return [unknown("unknown.remap_banks_none_count", f"spare rows could not be read: {reason}")]
+            return [unknown("reading.remap_banks_none_count", f"spare rows could not be read: {reason}")]
     if reading.remap_banks_low_count:
         what = f"{reading.remap_banks_low_count} memory banks have few spare rows left"
         return [degraded("rows.banks_low", what, what, histogram)]
@@ -144,15 +155,14 @@ def check_retired_pages(reading: AcceleratorReading, expectation: Expectation) -
         for field in ("retired_single_count", "retired_double_count", "is_retirement_pending"):
             if getattr(reading, field) is None:
                 findings += needed(reading, field)
-    most, source = limit("retired_pages_count")
     total = (single or 0) + (double or 0)
-    if total >= most:
-        what = f"{total} memory pages retired, {most:.0f} are too many: replace"
-        findings.append(failed("pages.too_many", what, HealthAction.DRAIN_AND_REPLACE, what, source))
-    soft, source = limit("retired_pages_double_bit_count")
-    if double is not None and double > soft and total < most:
-        what = f"{double} memory pages retired after double-bit errors, limit {soft:.0f}"
-        findings.append(degraded("pages.double_bit", what, what, source, HealthAction.DRAIN_AND_DIAG))
+    most, soft = broken("retired_pages_count", total), broken("retired_pages_double_bit_count", double or 0)
+    if most is not None:
+        what = f"{total} memory pages retired, {most.value:.0f} are too many: replace"
+        findings.append(failed("pages.too_many", what, HealthAction.DRAIN_AND_REPLACE, what, most.source))
+    elif soft is not None:
+        what = f"{double} memory pages retired after double-bit errors, limit {soft.value:.0f}"
+        findings.append(degraded("pages.double_bit", what, what, soft.source, HealthAction.DRAIN_AND_DIAG))
     if reading.is_retirement_pending:
         what = "memory pages wait for retirement: reboot before it gets work"
         evidence = f"{double} double-bit, {single} single-bit pages, retirement pending"

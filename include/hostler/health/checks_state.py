@@ -3,15 +3,21 @@
 import re
 from typing import Final
 
-from hostler.health.catalog import recovery
-from hostler.health.finding import degraded, failed, limit, needed, noted, unknown
-from hostler.health.limits import BAD_THROTTLE_BITS, THROTTLE_REASONS
+from hostler.health.catalog import LIMITS, THROTTLE_REASONS, recovery
+from hostler.health.catalog.limits import BAD_THROTTLE_BITS
+from hostler.health.finding import broken, degraded, failed, needed, noted, unknown
 from hostler.health.reading import AcceleratorReading, Expectation
 from hostler.model.enums import HealthAction
 from hostler.model.health import Finding
 
 RECOVERY_DRIVER: Final = 570
 """First driver branch whose nvidia-smi tells the recovery action. Source: captures of 535 (no) and 575 (yes)."""
+_THROTTLE_CODES: Final = {
+    0x08: "throttle.hardware",
+    0x20: "throttle.software_thermal",
+    0x40: "throttle.hardware_thermal",
+    0x80: "throttle.power_brake",
+}
 _NOT_APPLICABLE: Final = re.compile(r"^\[?(n/?a|not supported|none)\]?$", re.IGNORECASE)
 _FABRIC_NAMES: Final = re.compile(r"H100.*HBM3|\bH200$|\bB[23]00|\bGB[23]00|\bGH200", re.IGNORECASE)
 
@@ -24,15 +30,15 @@ def check_temperature(reading: AcceleratorReading, _: Expectation) -> list[Findi
     if margin is not None and least is not None and margin < least:
         what = f"thermal margin {margin:.0f} C, slows down below {least:.0f} C"
         findings.append(
-            failed("temperature.margin", what, HealthAction.DRAIN_AND_DIAG, what, "the device's T.Limit; NVSentinel ADR-042")
+            failed("thermal.margin", what, HealthAction.DRAIN_AND_DIAG, what, "the device's T.Limit; NVSentinel ADR-042")
         )
     elif margin is not None and margin < 0:
         what = f"thermal margin {margin:.0f} C: above the highest temperature to work at"
-        findings.append(degraded("temperature.margin", what, what, "the device's T.Limit"))
+        findings.append(degraded("thermal.margin", what, what, "the device's T.Limit"))
     memory, most = reading.memory_temperature_c, reading.memory_temperature_max_c
     if memory is not None and most is not None and memory >= most > 0:
         what = f"memory at {memory:.0f} C, limit {most:.0f} C"
-        findings.append(degraded("temperature.memory", what, what, "the device's own limit"))
+        findings.append(degraded("thermal.memory", what, what, "the device's own limit"))
     return findings
 
 
@@ -40,15 +46,16 @@ def _core(reading: AcceleratorReading, value: float) -> list[Finding]:
     slowdown = reading.temperature_slowdown_c
     if slowdown is not None and value >= slowdown > 0:
         what = f"{value:.0f} C, slows down at {slowdown:.0f} C"
-        return [failed("temperature.slowdown", what, HealthAction.DRAIN_AND_DIAG, what, "the device's own limit")]
-    warn, source = limit("temperature_c")
+        return [failed("thermal.slowdown", what, HealthAction.DRAIN_AND_DIAG, what, "the device's own limit")]
     own = reading.temperature_max_operating_c
     if own is not None and own > 0:
-        warn, source = own, "the device's own limit"
-    if value >= warn:
-        what = f"{value:.0f} C, limit {warn:.0f} C"
-        return [degraded("temperature.high", what, what, source)]
-    return []
+        what = f"{value:.0f} C, limit {own:.0f} C"
+        return [degraded("thermal.warning", what, what, "the device's own limit")] if value >= own else []
+    warn = broken("temperature_c", value)
+    if warn is None:
+        return []
+    what = f"{value:.0f} C, limit {warn.value:.0f} C"
+    return [degraded("thermal.warning", what, what, warn.source)]
 
 
 def check_throttle(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
@@ -56,11 +63,12 @@ def check_throttle(reading: AcceleratorReading, _: Expectation) -> list[Finding]
     mask = reading.throttle_mask
     if mask is None:
         return needed(reading, "throttle_mask")
-    bad = [words for bit, words in THROTTLE_REASONS.items() if mask & bit & BAD_THROTTLE_BITS]
-    if not bad:
-        return []
-    what = f"throttled (mask {mask:#x}): {', '.join(bad)}"
-    return [degraded("clocks.throttled", what, f"clock event reasons {mask:#x}", "nvml.h, nvmlClocksEventReasons")]
+    source = "nvml.h, nvmlClocksEventReasons; Azure/azurehpc-health-checks"
+    return [
+        degraded(code, f"throttled (mask {mask:#x}): {THROTTLE_REASONS[bit]}", f"clock event reasons {mask:#x}", source)
+        for bit, code in _THROTTLE_CODES.items()
+        if mask & bit & BAD_THROTTLE_BITS
+    ]
 
 
 def check_pcie(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
@@ -73,21 +81,26 @@ def check_pcie(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
         )
         if value is not None and most is not None and 0 < value < most
     ]
-    busy, (least, source) = reading.utilisation_ratio, limit("busy_utilisation_ratio")
+    busy, limit = reading.utilisation_ratio, LIMITS["busy_utilisation_ratio"]
     if busy is None:
         # Idle links lower their generation, seldom their width: a narrow one needs the utilisation to be judged.
         if lacks and lacks[0][0] == "width x" and "utilisation_ratio" in reading.missing:
             what = f"PCIe width x{lacks[0][1]}, x{lacks[0][2]} expected, and whether it is busy could not be read"
-            return [unknown("unknown.pcie", what)]
+            return [unknown("reading.pcie", what)]
         return []
-    if busy < least:
+    if not limit.is_broken_by(busy):
         return []
     if reading.pcie_width is None and not reading.is_workstation:
         return needed(reading, "pcie_width")
     return [
-        degraded("pcie.degraded", f"PCIe {words}{value} while busy, {'x' * words.endswith('x')}{most} expected", text, source)
+        degraded(
+            f"pcie.{words.split()[0]}",
+            f"PCIe {words}{value} while busy, {'x' * words.endswith('x')}{most} expected",
+            f"PCIe {words}{value} of {most} at {busy:.0%} utilisation",
+            limit.source,
+            HealthAction.DRAIN_AND_DIAG,
+        )
         for words, value, most in lacks
-        for text in (f"PCIe {words}{value} of {most} at {busy:.0%} utilisation",)
     ]
 
 
@@ -100,7 +113,7 @@ def check_recovery(reading: AcceleratorReading, _: Expectation) -> list[Finding]
     if action is not None and action.strip().lower() != "none":
         row = recovery(action)
         what = f"the driver asks for recovery: {action} ({row.words})"
-        findings.append(failed("driver.recovery_action", what, row.action, f"recovery action: {action}", row.source))
+        findings.append(failed("device.recovery", what, row.action, f"recovery action: {action}", row.source))
     source = "nvidia-smi manual, GPU Reset Status"
     if reading.is_reset_required:
         what = "the driver says that the GPU must be reset"
@@ -116,7 +129,7 @@ def check_inforom(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
     if reading.is_inforom_valid is not False:
         return []
     what = "the GPU's infoROM is corrupted: drain, reset"
-    return [degraded("gpu.inforom_corrupt", what, what, "NVIDIA/DCGM, DCGM_FR_CORRUPT_INFOROM", HealthAction.RESET_GPU)]
+    return [degraded("device.inforom", what, what, "NVIDIA/DCGM, DCGM_FR_CORRUPT_INFOROM", HealthAction.RESET_GPU)]
 
 
 def check_persistence(reading: AcceleratorReading, expectation: Expectation) -> list[Finding]:
@@ -125,8 +138,8 @@ def check_persistence(reading: AcceleratorReading, expectation: Expectation) -> 
         return []
     source = "Azure/azurehpc-health-checks, persistence mode check"
     if expectation.is_persistent:
-        return [degraded("config.persistence_off", "persistence mode is off", "persistence mode: disabled", source)]
-    return [noted("config.persistence_off", "persistence mode is off", "persistence mode: disabled", source)]
+        return [degraded("persistence.off", "persistence mode is off", "persistence mode: disabled", source)]
+    return [noted("persistence.off", "persistence mode is off", "persistence mode: disabled", source)]
 
 
 def check_mig(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
@@ -149,18 +162,18 @@ def check_nvlink(reading: AcceleratorReading, expectation: Expectation) -> list[
     if reading.is_mig_enabled:
         return []
     active, total = reading.nvlink_active_count, reading.nvlink_count
-    source = "NVIDIA/DCGM, DCGM_FR_NVLINK_DOWN; Azure/azurehpc-health-checks"
+    source = "NVIDIA/DCGM#198; NVIDIA/NVSentinel dcgmerrorsmapping.csv"
     if active is None:
         return needed(reading, "nvlink_active_count") if expectation.has_nvlink else []
     if not total:
         if not expectation.has_nvlink:
             return []
         what = "no NVLink found on an NVLink machine: check the fabric manager"
-        return [failed("nvlink.none", what, HealthAction.RESTART_SERVICE, what, source)]
+        return [failed("nvlink.inactive", what, HealthAction.RESTART_SERVICE, what, source)]
     if active >= total:
         return []
     what = f"{active} of {total} NVLinks active: check the fabric manager"
-    return [failed("nvlink.inactive", what, HealthAction.REBOOT_NODE, what, source)]
+    return [failed("nvlink.inactive", what, HealthAction.RESTART_SERVICE, what, source)]
 
 
 def check_fabric(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
@@ -191,13 +204,15 @@ def check_power(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
     if now is None or default is None or not 0 < now < default:
         return []
     what = f"power limit {now:.0f} W, default {default:.0f} W"
-    return [noted("config.power_limited", what, what, "nvidia-smi manual, Power Readings")]
+    return [noted("power.limited", what, what, "nvidia-smi manual, Power Readings")]
 
 
 def check_fan(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
     """Notes a hot device whose fan stands still."""
-    hot, source = limit("temperature_c")
-    if reading.fan_ratio != 0.0 or reading.temperature_c is None or reading.temperature_c < hot:
+    if reading.fan_ratio != 0.0 or reading.temperature_c is None:
+        return []
+    hot = broken("temperature_c", reading.temperature_c)
+    if hot is None:
         return []
     what = f"the fan stands still at {reading.temperature_c:.0f} C"
-    return [failed("fan.stopped", what, HealthAction.DRAIN_AND_REPLACE, what, source)]
+    return [failed("device.fan_stopped", what, HealthAction.DRAIN_AND_REPLACE, what, hot.source)]

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from hostler.health.limits import LIMITS
+from hostler.health.catalog import LIMITS
+from hostler.health.catalog.limits import Limit
 from hostler.health.reading import AcceleratorReading
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding
@@ -37,10 +38,10 @@ def needed(reading: AcceleratorReading, field: str) -> list[Finding]:
     if field not in reading.missing:
         return []
     reason = reading.missing[field]
-    return [unknown(f"unknown.{field}", f"{field} could not be read: {reason}", f"{field}: {reason}")]
+    return [unknown(f"reading.{field}", f"{field} could not be read: {reason}", f"{field}: {reason}")]
 
 
-def limit(name: str) -> tuple[float, str]:
-    """Returns value and source of a threshold."""
+def broken(name: str, value: float) -> Limit | None:
+    """Returns the threshold that the value breaks; None when it keeps it."""
     row = LIMITS[name]
-    return row.value, row.source
+    return row if row.is_broken_by(value) else None

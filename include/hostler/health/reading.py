@@ -114,6 +114,7 @@ class Expectation:
         names: lower-case spellings of the name it was bought with, and in ``accelerator`` the short one.
         remaps_rows: it must tell of remapped rows; None: derived from its name.
         has_nvlink: it must have NVLinks, all active. is_persistent: persistence mode must be on.
+        memory_mib: what the device tells of a whole one.
     """
 
     accelerator: str | None = None
@@ -121,6 +122,7 @@ class Expectation:
     remaps_rows: bool | None = None
     has_nvlink: bool = False
     is_persistent: bool = False
+    memory_mib: int | None = None
 
 
 CAPTURED: Final = Expectation()

@@ -11,7 +11,7 @@ from hostler.catalog.errors import CatalogError
 TABLES: Final = (
     "accelerators",
     "dcgm_errors",
-    "error_words",
+    "faults",
     "floors",
     "instance_types",
     "kernel_lines",

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hostler.health.sources.gpu_fields import FIELDS
-from hostler.health.sources.gpu_words import LostDevice, lost_devices, node_finding
+from hostler.health.words import LostDevice, lost_devices, node_finding
 
 _QUERY: Final = re.compile(r"--query-[a-z-]+[=\s]+[\"']?([^\s\"']+)", re.IGNORECASE)
-_COLUMN: Final = re.compile(r"([a-z][\w.]*?)(?:\s+\[[^\]]*\])?", re.IGNORECASE)
 _INDEX_AND_NAME: Final = re.compile(r"\s*\d{1,3}\s*,\s*(nvidia|tesla|geforce|quadro)\b", re.IGNORECASE)
 """How rows without a heading most often begin: with these two nobody has to name the columns."""
 IDENTITY_COLUMNS: Final = ("uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "index")
@@ -88,7 +87,9 @@ def read_table(text: str, command: str | None) -> Table:
         if not rows and not has_heading and is_heading(cells):
             columns, is_partial, has_heading = _names(cells), False, True
             continue
-        if has_heading and _names(cells) == columns:  # -l prints no second heading, but two captures in one file do
+        if (
+            has_heading and cells[0].lower().startswith(columns[0]) and _names(cells) == columns
+        ):  # -l prints no second heading, but two captures in one file do
             continue
         if node_finding(line):
             errors.append(line.strip())
@@ -105,15 +106,14 @@ def read_table(text: str, command: str | None) -> Table:
 
 def is_heading(cells: Sequence[str]) -> bool:
     """Returns whether the cells are names of columns that nvidia-smi has."""
-    names = [_COLUMN.fullmatch(cell) for cell in cells]
-    if not all(names):
+    names = _names(cells)
+    if not all(name[:1].isalpha() and name.isascii() and name.replace("_", "").replace(".", "").isalnum() for name in names):
         return False
-    known = [name[1].lower() for name in names if name]
-    return any(name in _FIELD_COLUMNS or name in _OTHER_COLUMNS or name.startswith(_PREFIXES) for name in known)
+    return any(name in _FIELD_COLUMNS or name in _OTHER_COLUMNS or name.startswith(_PREFIXES) for name in names)
 
 
 def _names(cells: Sequence[str]) -> tuple[str, ...]:
-    return tuple(re.sub(r"\s+\[[^\]]*\]$", "", cell).lower() for cell in cells)
+    return tuple(cell.split(" [", 1)[0].lower() for cell in cells)
 
 
 def _asked(command: str | None) -> tuple[tuple[str, ...], bool]:

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hostler.health.finding import degraded, failed, unknown
+from hostler.health.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.gpu_amd_readings import AmdReading, amount, judge_amd
 from hostler.health.sources.gpu_amd_words import amd_error
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.json_text import load
-from hostler.health.sources.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
@@ -69,13 +69,13 @@ def _node(accelerators: list[AcceleratorHealth], command: str | None) -> Iterato
     indexes = {one.index for one in accelerators if one.index is not None}
     gaps = sorted(set(range(max(indexes, default=-1) + 1)) - indexes)
     if gaps and not re.search(r"\s(-g|--gpu)\b", command or ""):
-        yield unknown("unknown.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+        yield unknown("reading.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
 
 
 def _entry(place: int, entry: Any) -> tuple[AcceleratorHealth, list[str]]:
     index = amount(entry.get("gpu"))[0] if isinstance(entry, Mapping) else None
     if index is None:
-        finding = unknown("unknown.gpu", f"entry {place} names no GPU")
+        finding = unknown("reading.gpu", f"entry {place} names no GPU")
         return accelerator_health(findings=(finding,)), []
     pages = list(_pages(entry))
     reading = amd_reading(int(index), entry)
@@ -189,7 +189,7 @@ def _pages(entry: Entry) -> Iterator[Finding]:
         pages = entry.get(key)
         count = len(pages) if isinstance(pages, list) else 0
         if isinstance(pages, str) and not re.search(r"no bad pages|n/?a", pages, re.IGNORECASE):
-            yield unknown("unknown.pages", f"{key} pages could not be read: {pages[:100]}")
+            yield unknown("reading.pages", f"{key} pages could not be read: {pages[:100]}")
         elif count and key == "un_res":
             yield failed(
                 "pages.failed",

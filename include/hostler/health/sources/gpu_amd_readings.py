@@ -54,7 +54,7 @@ class AmdReading:
 def judge_amd(reading: AmdReading) -> tuple[list[Finding], list[str]]:
     """Returns the findings, and what could not be read though no verdict hangs on it."""
     if reading.is_partial:
-        return [unknown("unknown.health", "it is listed; nothing is told of its health")], []
+        return [unknown("reading.health", "it is listed; nothing is told of its health")], []
     missing = dict(reading.odd or {})
     if reading.utilisation_ratio is None:
         missing.setdefault("utilisation_ratio", "not reported")
@@ -85,9 +85,9 @@ def _more(reading: AmdReading) -> Iterator[Finding]:
     if _DATA_CENTRE.search(reading.name or ""):
         for sensor, value in (("hotspot", reading.hotspot_c), ("memory", reading.memory_c)):
             if value is None:
-                yield unknown(f"unknown.{sensor}", f"the {sensor} temperature is not told")
+                yield unknown(f"reading.{sensor}", f"the {sensor} temperature is not told")
     if reading.asks_ecc and reading.uncorrectable_count is None and "ecc" not in (reading.odd or {}):
-        yield unknown("unknown.ecc", "the count of uncorrectable ECC errors is not told")
+        yield unknown("reading.ecc", "the count of uncorrectable ECC errors is not told")
     if reading.deferred_count:
         what = f"{reading.deferred_count} deferred ECC errors: data that was never read is lost"
         yield degraded("ecc.deferred", what, what, _RAS, HealthAction.RESET_GPU)
@@ -116,4 +116,4 @@ def amount(value: Any) -> tuple[float | None, str | None]:
 def lost(index: int, pci: str | None, why: str) -> Finding:
     """Returns the finding for an accelerator that the tool could not read at all."""
     what = f"accelerator {index}{f' ({pci})' if pci else ''} cannot be read: {why}"
-    return failed("gpu.unreachable", what, HealthAction.REBOOT_NODE, why, "ROCm/rocm_smi_lib#85")
+    return failed("device.unreachable", what, HealthAction.REBOOT_NODE, why, "ROCm/rocm_smi_lib#85")

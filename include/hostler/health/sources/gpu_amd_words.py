@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from hostler.health.finding import failed, unknown
-from hostler.health.sources.gpu_words import line_of
-from hostler.health.sources.roll_up import cut, source_health
+from hostler.health.roll_up import cut, source_health
 from hostler.health.sources.source import Source
+from hostler.health.words import line_of
 from hostler.model.enums import HealthAction
 from hostler.model.health import Finding, SourceHealth
 
@@ -28,11 +28,12 @@ _WORDS: Final[tuple[tuple[str, str, str, HealthAction | None, str], ...]] = (
      HealthAction.REBOOT_NODE, "ROCm/rocm_smi_lib and ROCm/amdsmi, initialisation errors"),
     ("driver.not_installed", _NO_TOOL, "the driver's tools are not installed: repeat driver setup once, else replace the node",
      HealthAction.REBOOT_NODE, "POSIX shell"),
-    ("gpu.none_found", _NONE_FOUND, "the driver runs but finds no GPU: drain, reboot; replace when it repeats",
+    ("count.none", _NONE_FOUND, "the driver runs but finds no GPU: drain, reboot; replace when it repeats",
      HealthAction.REBOOT_NODE, "ROCm/amdsmi"),
-    ("gpu.not_answering", _NO_ANSWER, "the GPU does not answer: drain, reboot; replace when it repeats",
+    ("device.not_answering", _NO_ANSWER, "the GPU does not answer: drain, reboot; replace when it repeats",
      HealthAction.REBOOT_NODE, "amdsmi.h, amdsmi_status_t"),
-    ("smi.no_permission", _NO_RIGHT, "the asker may not read the GPUs: nothing is known of them", None, "amdsmi.h, amdsmi_status_t"),
+    ("reading.no_permission", _NO_RIGHT, "the asker may not read the GPUs: nothing is known of them",
+     None, "amdsmi.h, amdsmi_status_t"),
 )  # fmt: skip
 """Code, pattern, meaning, action (None: unknown), source; the first that matches speaks."""
 _DEVICE: Final = re.compile(r"ERROR:?\s*(\d+)?\s*GPU\[(\d+)\]\s*:?\s*([^\n]*)", re.IGNORECASE)
@@ -59,21 +60,23 @@ def error_devices(text: str) -> dict[int, Finding]:
         if not _HARMLESS.search(match[3]):
             what = f"it could not be read: {match[3].strip() or 'error'}: reset it; reboot when it stays"
             found[int(match[2])] = failed(
-                "gpu.reading_error", what, HealthAction.RESET_GPU, cut(match[0]), "ROCm/rocm_smi_lib#85"
+                "device.reading_error", what, HealthAction.RESET_GPU, cut(match[0]), "ROCm/rocm_smi_lib#85"
             )
     return found
 
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 0.6 for a text with an error text of AMD's tools."""
+    if "GPU[" not in text and not any(word in text for word in ("amd", "AMD", "rocm", "ROCm", "rsmi", "RSMI", "kfd")):
+        return 0.0
     is_theirs = re.search(r"amdgpu|amd-smi|amdsmi|rocm|rsmi|/dev/kfd", text, re.IGNORECASE)
     return 0.6 if (is_theirs and amd_error(text)) or error_devices(text) else 0.0
 
 
 def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
     """Names the node's fault, or the devices that could not be read."""
+    from hostler.health.roll_up import accelerator_health
     from hostler.health.sources.gpu_smi_errors import no_answer
-    from hostler.health.sources.roll_up import accelerator_health
 
     devices = [accelerator_health(index=index, findings=(finding,)) for index, finding in sorted(error_devices(text).items())]
     known = amd_error(text)

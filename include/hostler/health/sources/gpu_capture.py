@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hostler.health.finding import unknown
+from hostler.health.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.json_text import load, load_lines
-from hostler.health.sources.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.source import Source
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
@@ -65,7 +65,7 @@ def _side_by_side(lines: list[Any], explain: Explain) -> SourceHealth:
     silent = [
         (name, part) for name, part in zip(names, parts, strict=False) if not part.findings and not part.accelerators
     ]  # fmt: skip
-    findings += [unknown("unknown.section", f"{name}: {'; '.join(part.reasons)}") for name, part in silent]
+    findings += [unknown("reading.section", f"{name}: {'; '.join(part.reasons)}") for name, part in silent]
     unread = [f"{name}: {text}" for name, part in zip(names, parts, strict=False) for text in part.unknown]
     return source_health(KIND, [one for part in parts for one in part.accelerators], findings=findings, unknown=unread)
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
+from hostler.health.catalog.limits import BAD_THROTTLE_BITS
 from hostler.health.checks_memory import NOT_REPORTED
-from hostler.health.limits import BAD_THROTTLE_BITS
 from hostler.health.sources.gpu_fields import Form, Values, number_of
 
 _ECC: Final[dict[Form, tuple[str, tuple[tuple[str, ...], ...]]]] = {

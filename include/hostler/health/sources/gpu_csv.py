@@ -7,17 +7,19 @@ from typing import Final
 
 from hostler.health.finding import degraded, unknown
 from hostler.health.reading import AcceleratorReading
+from hostler.health.roll_up import accelerator_health, source_health
 from hostler.health.sources.csv_rows import HEALTH_COLUMNS, Row, Table, read_table
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.gpu_words import LostDevice, node_finding
-from hostler.health.sources.roll_up import accelerator_health, source_health
 from hostler.health.sources.source import Source
+from hostler.health.words import LostDevice, node_finding
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
 KIND: Final = "nvidia-smi-csv"
 _COMMAND: Final = r"--query-gpu|--query-retired-pages|--query-compute-apps|--query-remapped-rows|--format[=\s]csv"
+HEAD_CHARS: Final = 16384
+HEAD_LINES: Final = 24
 _LOOP: Final = re.compile(r"(^|\s)(-l|-lms|--loop(-ms)?)\b", re.IGNORECASE)
 _ONE_GPU: Final = re.compile(r"(^|\s)(-i|--id)[\s=]", re.IGNORECASE)
 _ERROR_CELL: Final = re.compile(r"\[(unknown error|n/a|not supported|gpu [^\]]*|err!)\]|\berr!", re.IGNORECASE)
@@ -28,10 +30,15 @@ _GPU_ROW: Final = re.compile(
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 0.95 for a heading of known columns, 0.7 for rows that name GPUs, 0.3 for rows of plain values."""
-    table = read_table(text[:8192], None)
+    if text[:1] in {"<", "{", "[", "+", "|", "="}:
+        return 0.0
+    head = "\n".join(text[:HEAD_CHARS].splitlines()[:HEAD_LINES])
+    if "," not in head and "utilization" not in head and "temperature" not in head:
+        return 0.0
+    table = read_table(head, None)
     if table.has_heading:
         return 0.95
-    if _GPU_ROW.search(text) and not text.lstrip().startswith(("{", "[", "<", "+")):
+    if _GPU_ROW.search(head):
         return 0.7
     cells = {len(row.cells) for row in table.rows}
     is_plain = bool(table.rows) and len(cells) == 1 and all(_is_value(cell) for row in table.rows for cell in row.cells)
@@ -93,12 +100,12 @@ def _reading(row: Row, table: Table) -> AcceleratorReading:
 def _judge_row(reading: AcceleratorReading, row: Row, table: Table) -> tuple[AcceleratorHealth, list[str]]:
     extra: list[Finding] = [row.lost.finding] if row.lost else []
     if row.is_malformed:
-        extra.append(unknown("unknown.row", f"a row of {len(row.cells)} cells, {len(table.columns)} columns", row.line))
+        extra.append(unknown("reading.row", f"a row of {len(row.cells)} cells, {len(table.columns)} columns", row.line))
         reading = AcceleratorReading(index=reading.index, uuid=reading.uuid, pci=reading.pci)
     elif not table.columns:
-        extra.append(unknown("unknown.columns", "the columns are not named: give the command with --command", row.line))
+        extra.append(unknown("reading.columns", "the columns are not named: give the command with --command", row.line))
     elif not table.is_partial and not HEALTH_COLUMNS & set(table.columns):
-        extra.append(unknown("unknown.columns", "nothing was asked for that tells of health", ", ".join(table.columns)))
+        extra.append(unknown("reading.columns", "nothing was asked for that tells of health", ", ".join(table.columns)))
     health, notes = judged(reading, extra=[*extra, *_loose_errors(row)])
     is_named = row.identity is not None or row.lost is not None
     return (health if is_named else _unnamed(health)), notes
@@ -108,7 +115,7 @@ def _loose_errors(row: Row) -> Iterator[Finding]:
     """Yields the errors of cells that no column, or no reading, takes up."""
     errors = [cell for cell in row.cells if re.search(r"unknown error|gpu is lost|requires reset|err!", cell, re.IGNORECASE)]
     if errors and not row.lost:
-        from hostler.health.sources.gpu_words import device_finding
+        from hostler.health.words import device_finding
 
         finding = device_finding(errors[0], row.line)
         if finding:
@@ -117,11 +124,11 @@ def _loose_errors(row: Row) -> Iterator[Finding]:
 
 def _unnamed(health: AcceleratorHealth) -> AcceleratorHealth:
     """Returns it with ``Unknown Error`` taken as unknown: a row that names no GPU proves no fault of one."""
-    if not any(finding.code == "gpu.unreachable" for finding in health.findings):
+    if not any(finding.code == "device.unreachable" for finding in health.findings):
         return health
     findings = [
-        replace(unknown("unknown.row", "the values could not be read: Unknown Error"), evidence=finding.evidence)
-        if finding.code == "gpu.unreachable"
+        replace(unknown("reading.row", "the values could not be read: Unknown Error"), evidence=finding.evidence)
+        if finding.code == "device.unreachable"
         else finding
         for finding in health.findings
     ]
@@ -155,12 +162,12 @@ def _node(table: Table, accelerators: list[AcceleratorHealth], command: str | No
     counts = {row.values["count"] for row in table.rows if row.values.get("count", "").isdecimal()}
     asks_one = bool(_ONE_GPU.search(command or ""))
     if len(counts) == 1 and int(next(iter(counts))) > found and not asks_one:
-        yield unknown("unknown.gpus", f"{next(iter(counts))} GPUs in the node, {found} listed: nothing is known of the others")
+        yield unknown("reading.gpus", f"{next(iter(counts))} GPUs in the node, {found} listed: nothing is known of the others")
     indexes = {one.index for one in accelerators if one.index is not None}
     gaps = sorted(set(range(max(indexes, default=-1) + 1)) - indexes)
     nameless = sum(1 for one in accelerators if one.index is None)
     if len(gaps) > nameless and not asks_one:
-        yield unknown("unknown.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+        yield unknown("reading.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
     drivers = {row.values["driver_version"] for row in table.rows if re.match(r"\d", row.values.get("driver_version", ""))}
     drivers |= {row.values["kmd_version"] for row in table.rows if re.match(r"\d", row.values.get("kmd_version", ""))}
     if len(drivers) > 1:

@@ -31,7 +31,7 @@ FIELDS: Final[dict[str, tuple[_Kind, tuple[str, ...], tuple[str, ...], tuple[str
     "temperature_slowdown_c": ("number", ("temperature/gpu_temp_slow_threshold",), ("temperature/gpu slowdown temp",), ()),
     "temperature_slowdown_margin_c": (
         "number", ("temperature/gpu_temp_slow_tlimit_threshold",), ("temperature/gpu slowdown t.limit temp",), ()),
-    "memory_temperature_c": ("number", ("temperature/memory_temp",), ("temperature/memory current temp",), ("temperature.memory",)),
+    "memory_temperature_c": ("number", ("temperature/memory_temp",), ("temperature/memory current temp",), ("thermal.memory",)),
     "memory_temperature_max_c": (
         "number", ("temperature/gpu_temp_max_mem_threshold",), ("temperature/memory max operating temp",), ()),
     "utilisation_ratio": ("ratio", ("utilization/gpu_util",), ("utilization/gpu",), ("utilization.gpu",)),
@@ -116,15 +116,19 @@ FIELDS: Final[dict[str, tuple[_Kind, tuple[str, ...], tuple[str, ...], tuple[str
 }  # fmt: skip
 """Reading -> kind, and its spellings in XML, plain query and CSV. Source: captures of drivers 325 to 610."""
 
-_FORMS: Final[dict[Form, int]] = {"xml": 1, "text": 2, "csv": 3}
-_NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?")
-_UNIT: Final = re.compile(r"\s*(?:[a-zA-Z%/]+(?:\(s\))?)?$")
+_SPELLINGS: Final[dict[Form, tuple[tuple[str, str, tuple[str, ...]], ...]]] = {
+    "xml": tuple((field, row[0], row[1]) for field, row in FIELDS.items()),
+    "text": tuple((field, row[0], row[2]) for field, row in FIELDS.items()),
+    "csv": tuple((field, row[0], row[3]) for field, row in FIELDS.items()),
+}
+_NUMBER: Final = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*(?:[a-zA-Z%/]+(?:\(s\))?)?$")
 _EMPTY: Final = frozenset({
     "", "n/a", "[n/a]", "none", "[none]", "not supported", "[not supported]", "not available", "[not available]",
     "requested functionality has been deprecated", "[requested functionality has been deprecated]", "-",
 })  # fmt: skip
 _YES: Final = frozenset({"enabled", "yes", "active", "on", "valid", "1"})
 _NO: Final = frozenset({"disabled", "no", "not active", "off", "invalid", "0"})
+_NO_TEXT: Final = _EMPTY - {"none", "[none]"}
 MOST: Final = 2**63
 
 
@@ -132,7 +136,7 @@ def convert(kind: str, raw: str) -> tuple[Any, str | None]:
     """Returns value and None, or None and why there is no value: the device's own words."""
     word = raw.strip()
     if kind == "text":
-        is_none = word.lower() in _EMPTY - {"none", "n/a"} or word.lower() == "n/a"
+        is_none = word.lower() in _NO_TEXT
         return (None, word or NOT_REPORTED) if is_none else (word, None)
     lower = word.lower()
     if kind in {"flag", "good"}:
@@ -150,9 +154,9 @@ def convert(kind: str, raw: str) -> tuple[Any, str | None]:
 def number_of(word: str) -> float | None:
     """Returns the number of ``27 C``, ``16x``, ``4000 KB/s``, ``192 bank(s)``; None for anything else."""
     found = _NUMBER.match(word)
-    if not found or not _UNIT.match(word, found.end()):
+    if found is None:
         return None
-    number = float(found.group())
+    number = float(found[1])
     return number if abs(number) < MOST else None
 
 
@@ -161,22 +165,19 @@ def read_fields(values: Values, form: Form) -> tuple[dict[str, Any], dict[str, s
 
     A CSV has only what was asked for: a field without a column is in neither.
     """
-    at = _FORMS[form]
     read: dict[str, Any] = {}
     missing: dict[str, str] = {}
-    for field, row in FIELDS.items():
-        raw = None
-        for spelling in row[at]:
+    for field, kind, spellings in _SPELLINGS[form]:
+        for spelling in spellings:
             raw = values.get(spelling)
             if raw is not None:
+                value, reason = convert(kind, raw)
+                if reason is None:
+                    read[field] = value
+                else:
+                    missing[field] = reason
                 break
-        if raw is None:
+        else:
             if form != "csv":
                 missing[field] = NOT_REPORTED
-            continue
-        value, reason = convert(row[0], raw)
-        if reason is None:
-            read[field] = value
-        else:
-            missing[field] = reason
     return read, missing

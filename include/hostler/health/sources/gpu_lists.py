@@ -8,11 +8,11 @@ from typing import Final
 from hostler.health.checks import judge_reading
 from hostler.health.finding import degraded, noted, unknown
 from hostler.health.reading import AcceleratorReading
+from hostler.health.roll_up import accelerator_health, source_health
 from hostler.health.sources.gpu_fields import number_of
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.gpu_words import device_finding, lost_devices, node_finding
-from hostler.health.sources.roll_up import accelerator_health, source_health
 from hostler.health.sources.source import Source
+from hostler.health.words import device_finding, lost_devices, node_finding
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -60,7 +60,7 @@ def _gaps(accelerators: list[AcceleratorHealth]) -> Iterator[Finding]:
     indexes = {one.index for one in accelerators if one.index is not None}
     gaps = sorted(set(range(max(indexes, default=-1) + 1)) - indexes)
     if len(gaps) > sum(1 for one in accelerators if one.index is None):
-        yield unknown("unknown.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+        yield unknown("reading.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
 
 
 def parse_nvlink(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
@@ -88,7 +88,7 @@ def _links(block: _Block) -> Iterator[Finding]:
             yield degraded("nvlink.inactive", "all NVLinks are inactive: is there a bridge?", text, _NVLINK_SOURCE)
     else:
         error = device_finding(text) if text else None
-        yield error or unknown("unknown.nvlink", f"the state of its links is not told: {text or 'nothing is printed'}")
+        yield error or unknown("reading.nvlink", f"the state of its links is not told: {text or 'nothing is printed'}")
 
 
 def _states(block: _Block, links: list[tuple[int, str]]) -> Iterator[Finding]:
@@ -108,9 +108,9 @@ def _states(block: _Block, links: list[tuple[int, str]]) -> Iterator[Finding]:
                 evidence=f"inactive: link {', '.join(down)}", source=finding.source,
             )  # fmt: skip
     if odd:
-        yield unknown("unknown.nvlink", "; ".join(odd))
+        yield unknown("reading.nvlink", "; ".join(odd))
     if sorted(link for link, _ in links) != list(range(total)):
-        yield unknown("unknown.nvlink", f"links are missing from the list: {', '.join(str(link) for link, _ in links)}")
+        yield unknown("reading.nvlink", f"links are missing from the list: {', '.join(str(link) for link, _ in links)}")
 
 
 def _is_active(state: str) -> bool | None:
@@ -125,7 +125,7 @@ def parse_list(text: str, *, command: str | None, exit_code: int | None) -> Sour
     listed = []
     for block in _blocks(text):
         migs = sum(1 for line in block.lines if _MIG_LINE.match(line))
-        findings = [unknown("unknown.health", "it is listed; nothing is told of its health", block.name)]
+        findings = [unknown("reading.health", "it is listed; nothing is told of its health", block.name)]
         if migs:
             findings.append(noted("mig.on", f"MIG is on, {migs} instances", f"{migs} MIG devices", "NVIDIA MIG user guide"))
         error = device_finding(block.name) or device_finding(" ".join(block.lines))
@@ -142,7 +142,7 @@ def parse_topology(text: str, *, command: str | None, exit_code: int | None) -> 
     listed = [
         accelerator_health(
             index=int(row[1]),
-            findings=(unknown("unknown.health", "its place is told; nothing is told of its health", row[0].strip()),),
+            findings=(unknown("reading.health", "its place is told; nothing is told of its health", row[0].strip()),),
         )
         for row in rows
     ]
@@ -167,11 +167,11 @@ def parse_dmon(text: str, *, command: str | None, exit_code: int | None) -> Sour
 
 def _hottest(rows: list[dict[str, str]]) -> Iterator[Finding]:
     if any(not row for row in rows):
-        yield unknown("unknown.row", "a line does not fit the heading")
+        yield unknown("reading.row", "a line does not fit the heading")
     heats = [number_of(row["gtemp"]) for row in rows if "gtemp" in row]
     known = [heat for heat in heats if heat is not None]
     if len(known) < len(heats) or not heats:
-        yield unknown("unknown.temperature_c", "temperature_c could not be read in every sample")
+        yield unknown("reading.temperature_c", "temperature_c could not be read in every sample")
     if known:
         yield from judge_reading(AcceleratorReading(temperature_c=max(known)))
 
@@ -179,7 +179,7 @@ def _hottest(rows: list[dict[str, str]]) -> Iterator[Finding]:
 def parse_pmon(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
     """Lists the GPUs of ``nvidia-smi pmon``: what runs on them says nothing of how they are."""
     indexes = sorted({int(line.split()[0]) for line in text.splitlines() if line.split() and line.split()[0].isdecimal()})
-    finding = unknown("unknown.health", "its processes are told; nothing is told of its health")
+    finding = unknown("reading.health", "its processes are told; nothing is told of its health")
     return _around(
         "nvidia-smi-pmon", text, [accelerator_health(index=index, findings=(finding,)) for index in indexes], command, exit_code
     )
@@ -204,29 +204,31 @@ def parse_version(text: str, *, command: str | None, exit_code: int | None) -> S
     return source_health("nvidia-smi-version", unknown=("versions alone say nothing of the GPUs",))
 
 
-def _by(pattern: str, score: float) -> Callable[[str, str], float]:
+def _by(keys: tuple[str, ...], pattern: str, score: float) -> Callable[[str, str], float]:
+    """Returns a detector; one of ``keys`` stands in every text that the pattern fits."""
     compiled = re.compile(pattern, re.MULTILINE | re.IGNORECASE)
 
     def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
-        return score if compiled.search(text) else 0.0
+        return score if any(key in text for key in keys) and compiled.search(text) else 0.0
 
     return detect
 
 
 _NVLINK_TEXT: Final = (
-    r"^\s*Link \d+:\s*(<?inactive|[\d.]+ GB/s)|nvlink queries are not supported|not have or support nvlink|links are inactive"
+    r"^[ \t]*Link \d+:\s*(<?inactive|[\d.]+ GB/s)|nvlink queries are not supported"
+    r"|not have or support nvlink|links are inactive"
 )
 
 LISTS: Final = tuple(
-    Source(kind=f"nvidia-smi-{word}", parse=parse, command=rf"nvidia-smi\s+{command}", detect=_by(pattern, score))
-    for word, parse, command, pattern, score in (
-        ("nvlink", parse_nvlink, "nvlink", _NVLINK_TEXT, 0.95),
+    Source(kind=f"nvidia-smi-{word}", parse=parse, command=rf"nvidia-smi\s+{command}", detect=_by(keys, pattern, score))
+    for word, parse, command, keys, pattern, score in (
+        ("nvlink", parse_nvlink, "nvlink", ("Link ", "vlink", "VLink"), _NVLINK_TEXT, 0.95),
         # Only at the beginning: other tools print the same lines after words of their own.
-        ("list", parse_list, "(-L|--list-gpus)", r"\A\s*GPU \d+: .*\(UUID: ", 0.8),
-        ("topology", parse_topology, "topo", r"^(\x1b\[[0-9;]*m)?GPU0\s+(X|\S+\s+X)\s", 0.9),
-        ("dmon", parse_dmon, "dmon", r"^# ?gpu\s+pwr", 0.95),
-        ("pmon", parse_pmon, "pmon", r"^# ?gpu\s+pid", 0.95),
-        ("version", parse_version, "--version", r"^NVIDIA-SMI version\s*:", 0.9),
+        ("list", parse_list, "(-L|--list-gpus)", ("UUID",), r"\A\s*GPU \d+: .*\(UUID: ", 0.8),
+        ("topology", parse_topology, "topo", ("GPU0",), r"^(\x1b\[[0-9;]*m)?GPU0\s+(X|\S+\s+X)\s", 0.9),
+        ("dmon", parse_dmon, "dmon", ("gpu",), r"^# ?gpu\s+pwr", 0.95),
+        ("pmon", parse_pmon, "pmon", ("gpu",), r"^# ?gpu\s+pid", 0.95),
+        ("version", parse_version, "--version", ("version",), r"^NVIDIA-SMI version\s*:", 0.9),
     )
 )
 """In the order in which equal scores are decided."""

@@ -4,8 +4,8 @@ import re
 from typing import Final
 
 from hostler.health.finding import degraded
+from hostler.health.roll_up import accelerator_health, source_health
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.roll_up import accelerator_health, source_health
 from hostler.health.sources.source import Source
 from hostler.model.health import SourceHealth
 
@@ -24,6 +24,8 @@ _DONE: Final = re.compile(
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 0.85 for a text about MIG, or about resets, that was refused."""
+    if "MIG" not in text and "could not be reset" not in text:
+        return 0.0
     return 0.85 if _ABOUT.search(text) and _REFUSED.search(text) and "<" not in text[:1] else 0.0
 
 

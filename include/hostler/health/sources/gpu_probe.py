@@ -1,18 +1,17 @@
 """Documents of Hostler's own probe, version 1, without what is known of the purchase."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hostler.health.checks import judge_reading, unread
 from hostler.health.finding import failed, unknown
 from hostler.health.probe_document import DOCUMENT_VERSION, probe_reading
+from hostler.health.probe_findings import judge_xids
 from hostler.health.reading import Expectation
-from hostler.health.sources.gpu_words import DEVICE_WORDS, device_finding, node_finding
+from hostler.health.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.json_text import load
-from hostler.health.sources.roll_up import accelerator_health, cut, source_health, unreadable
 from hostler.health.sources.source import Source
-from hostler.health.xids import judge_xids
+from hostler.health.words import DEVICE_WORDS, device_finding, explain_error
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -55,38 +54,35 @@ def _accelerator(device: Mapping[str, Any]) -> tuple[AcceleratorHealth, list[str
     if reading.error:
         finding = device_finding(reading.error) or DEVICE_WORDS[-1].finding(reading.error)
         return accelerator_health(index=reading.index, pci=reading.pci, uuid=reading.uuid, findings=(finding,)), []
-    findings = [f for f in judge_reading(reading, _EXPECTED) if f.code != "unknown.nvlink_active_count"]
+    findings = [f for f in judge_reading(reading, _EXPECTED) if f.code != "reading.nvlink_active_count"]
     notes = [f"accelerator {reading.index}: {text}" for text in unread(reading)]
     return accelerator_health(index=reading.index, pci=reading.pci, uuid=reading.uuid, findings=findings), notes
 
 
 def _node(document: Mapping[str, Any], found: int) -> Iterator[Finding]:
     if not document["driver_version"]:
-        yield unknown("unknown.driver_version", "driver version is not reported")
+        yield unknown("reading.driver_version", "driver version is not reported")
     errors = "\n".join(str(error) for error in document["errors"])
     if not found:
-        known = node_finding(errors)
-        yield known or unknown("unknown.gpus", f"no accelerator could be read: {errors or 'the probe found none and no error'}")
+        known = explain_error(errors)
+        yield known or unknown("reading.gpus", f"no accelerator could be read: {errors or 'the probe found none and no error'}")
     on_bus = document.get("pci_accelerator_count")
     if isinstance(on_bus, int) and not isinstance(on_bus, bool) and 0 < found < on_bus:
         what = f"{on_bus} accelerators on the PCI bus, {found} told of by the driver"
-        yield failed("gpu.count", what, HealthAction.REBOOT_NODE, what, "ours: what the bus has, the driver must tell of")
+        yield failed(
+            "count.accelerators", what, HealthAction.REBOOT_NODE, what, "ours: what the bus has, the driver must tell of"
+        )
 
 
 def _kernel(document: Mapping[str, Any]) -> Iterator[Finding]:
     log = document["kernel_log"]
     if not log or not log["is_readable"]:
         why = f"the kernel log could not be read: {(log or {}).get('reason') or 'no reason given'}"
-        yield unknown("unknown.kernel_log", why)
+        yield unknown("reading.kernel_log", why)
         return
-    bad, odd = judge_xids(document["xids"])
-    for verdict, reasons in ((Verdict.FAILED, bad), (Verdict.DEGRADED, odd)):
-        for reason in reasons:
-            action = HealthAction.RESET_GPU if verdict is Verdict.FAILED else HealthAction.RECORD
-            yield Finding(
-                code="kernel.xid", what=reason, verdict=verdict, action=action, evidence=cut(json.dumps(document["xids"])),
-                source="NVIDIA Xid catalogue",
-            )  # fmt: skip
+    version = str(document["driver_version"] or "")
+    head = version.split(".", maxsplit=1)[0]
+    yield from judge_xids(document["xids"], driver_major=int(head) if head.isdecimal() else None)
 
 
 PROBE: Final = Source(kind=KIND, detect=detect, parse=parse, command=r"probe\.py")

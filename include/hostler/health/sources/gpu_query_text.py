@@ -7,17 +7,16 @@ from typing import Final
 
 from hostler.health.checks_memory import NOT_REPORTED
 from hostler.health.finding import failed, unknown
+from hostler.health.roll_up import accelerator_health, source_health
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.gpu_words import lost_devices, node_finding
-from hostler.health.sources.roll_up import accelerator_health, source_health
 from hostler.health.sources.source import Source
+from hostler.health.words import lost_devices, node_finding
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
 KIND: Final = "nvidia-smi-query"
 _GPU: Final = re.compile(r"^GPU ([0-9A-Fa-f]+:[0-9A-Fa-f:.]+)\s*$")
-_PAIR: Final = re.compile(r"^(\s*)(\S.*?)\s+: ?(.*)$")
 _PART: Final = re.compile(r"\s(-d|--display)[\s=]", re.IGNORECASE)
 _ONE_GPU: Final = re.compile(r"(^|\s)(-i|--id)[\s=]", re.IGNORECASE)
 
@@ -35,7 +34,7 @@ def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name say
     """Returns 1.0 for the document's title, 0.7 for a GPU's block of it."""
     if "NVSMI LOG" in text:
         return 1.0
-    return 0.7 if re.search(r"^GPU [0-9A-Fa-f]+:[0-9A-Fa-f:.]+\s*$", text, re.MULTILINE) and "    Product" in text else 0.0
+    return 0.7 if "    Product" in text and re.search(r"^GPU [0-9A-Fa-f]+:[0-9A-Fa-f:.]+\s*$", text, re.MULTILINE) else 0.0
 
 
 def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
@@ -47,7 +46,7 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
         if known is None and head.get("attached gpus") == "0":
             what = "the driver runs but finds no GPU: drain, reboot; replace when it repeats"
             known = failed(
-                "gpu.none_found", what, HealthAction.REBOOT_NODE, "Attached GPUs: 0", "nvidia-smi manual, RETURN VALUE 6"
+                "count.none", what, HealthAction.REBOOT_NODE, "Attached GPUs: 0", "nvidia-smi manual, RETURN VALUE 6"
             )
         return source_health(KIND, findings=[known or no_answer(text, command, exit_code)])
     accelerators, notes = _accelerators(gpus, head.get("driver version"), is_part=bool(_PART.search(command or "")))
@@ -78,29 +77,32 @@ def _blocks(text: str) -> tuple[dict[str, str], list[_Gpu]]:
     gpus: list[_Gpu] = []
     path: list[tuple[int, str]] = []
     for line in text.splitlines():
-        title = _GPU.match(line)
+        stripped = line.strip()
+        if not stripped:
+            continue
+        title = _GPU.match(line) if line.startswith("GPU ") else None
         if title:
             gpus.append(_Gpu(pci=title[1]))
             path = []
             continue
-        pair = _PAIR.match(line)
-        stripped = line.strip()
-        if not stripped:
-            continue
         indent = len(line) - len(line.lstrip())
-        name = (pair[2] if pair else stripped).lower()
+        name, is_pair, value = stripped.partition(" : ")
+        if not is_pair and stripped.endswith(" :"):
+            name, is_pair = stripped[:-2], ":"
+        name = name.rstrip().lower()
+        if not gpus:
+            if is_pair:
+                head.setdefault(name, value.strip())
+            continue
         while path and path[-1][0] >= indent:
             path.pop()
-        if not gpus:
-            if pair:
-                head.setdefault(name, pair[3].strip())
-            continue
         if name == "mig device":
             name = f"mig device {gpus[-1].migs}"
             gpus[-1].migs += 1
-        if pair:
-            gpus[-1].values.setdefault("/".join([*(step for _, step in path), name]), pair[3].strip())
-        path.append((indent, name))
+        whole = f"{path[-1][1]}/{name}" if path else name
+        if is_pair:
+            gpus[-1].values.setdefault(whole, value.strip())
+        path.append((indent, whole))
     return head, gpus
 
 
@@ -117,10 +119,10 @@ def _mig(gpu: _Gpu) -> Iterator[Finding]:
 
 def _node(head: dict[str, str], found: int, command: str | None) -> Iterator[Finding]:
     if not re.match(r"\d", head.get("driver version", "")):
-        yield unknown("unknown.driver_version", "driver version is not reported")
+        yield unknown("reading.driver_version", "driver version is not reported")
     attached = head.get("attached gpus", "")
     if attached.isdecimal() and int(attached) > found and not _ONE_GPU.search(command or ""):
-        yield unknown("unknown.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
+        yield unknown("reading.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
 
 
 QUERY_TEXT: Final = Source(kind=KIND, detect=detect, parse=parse, command=r"nvidia-smi\s+(.*\s)?(-q|--query|-a)(\s|$)(?!.*-x)")

@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from hostler.health.checks import judge_reading, unread
 from hostler.health.reading import AcceleratorReading
+from hostler.health.roll_up import accelerator_health
 from hostler.health.sources.gpu_counts import read_counts
 from hostler.health.sources.gpu_fields import Form, Values, read_fields
-from hostler.health.sources.gpu_words import DEVICE_WORDS, device_finding
-from hostler.health.sources.roll_up import accelerator_health
+from hostler.health.words import DEVICE_WORDS, device_finding
 from hostler.model.health import AcceleratorHealth, Finding
 
 _MAJOR: Final = re.compile(r"\d{2,4}")
@@ -45,11 +44,11 @@ def error_findings(reading: AcceleratorReading) -> list[Finding]:
 def judged(reading: AcceleratorReading, *, extra: Sequence[Finding] = ()) -> tuple[AcceleratorHealth, list[str]]:
     """Returns the accelerator's health, and what could not be read of it though its verdict does not hang on it."""
     errors = [*extra, *error_findings(reading)]
-    findings = judge_reading(replace(reading, error=None))
-    if any(finding.code.startswith("gpu.") for finding in errors):
-        findings = [finding for finding in findings if not finding.code.startswith("unknown.")]
+    findings = judge_reading(reading)
+    if any(finding.code.startswith(("device.", "driver.")) for finding in errors):
+        findings = [finding for finding in findings if not finding.code.startswith("reading.")]
     health = accelerator_health(index=reading.index, pci=reading.pci, uuid=reading.uuid, findings=(*errors, *findings))
     name = f"accelerator {reading.pci or '?' if reading.index is None else reading.index}"
     unknown = [f"{name}: {text}" for text in unread(reading)]
-    unknown += [f"{name}: {finding.what}" for finding in findings if finding.code.startswith("unknown.")]
+    unknown += [f"{name}: {finding.what}" for finding in findings if finding.code.startswith("reading.")]
     return health, unknown

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hostler.health.finding import unknown
+from hostler.health.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.gpu_amd_readings import AmdReading, amount, judge_amd
 from hostler.health.sources.gpu_amd_words import amd_error, error_devices
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.json_text import load
-from hostler.health.sources.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.source import Source
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
@@ -59,12 +59,12 @@ def _node(indexes: list[int], document: Mapping[str, Any], command: str | None) 
     named = {int(number) for key in (system if isinstance(system, Mapping) else ()) for number in _TOPOLOGY.findall(str(key))}
     gaps = sorted((named | set(range(max(indexes) + 1))) - set(indexes))
     if gaps and not re.search(r"\s(-d|--device)\b", command or ""):
-        yield unknown("unknown.gpus", f"card {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+        yield unknown("reading.gpus", f"card {', '.join(map(str, gaps))} is not listed: nothing is known of it")
 
 
 def _card(index: int, card: Any, error: Finding | None) -> tuple[AcceleratorHealth, list[str]]:
     if not isinstance(card, Mapping):
-        finding = unknown("unknown.card", f"its entry is no object: {str(card)[:100]}")
+        finding = unknown("reading.card", f"its entry is no object: {str(card)[:100]}")
         return accelerator_health(index=index, findings=(finding,)), []
     reading = rocm_reading(index, {str(key).strip().lower(): value for key, value in card.items()})
     findings, notes = judge_amd(reading)

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from hostler.health.sources.gpu_words import device_finding, lost_devices, node_finding
-from hostler.health.sources.roll_up import accelerator_health, cut, source_health
+from hostler.health.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.source import Source
+from hostler.health.words import device_finding, lost_devices, node_finding
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth
 
@@ -43,7 +43,7 @@ def no_answer(text: str, command: str | None, exit_code: int | None) -> Finding:
     tail = "" if exit_code is None else f", exit status {exit_code}"
     what = "the tool was ended by a time limit: the driver may hang" if hung else "nothing that could be judged"
     return Finding(
-        code="source.no_answer",
+        code="reading.no_answer",
         what=f"{what} ({said}{tail})",
         verdict=Verdict.UNKNOWN,
         action=HealthAction.RECORD,

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from hostler.health.finding import unknown
+from hostler.health.roll_up import accelerator_health, source_health
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.gpu_words import lost_devices, node_finding
-from hostler.health.sources.roll_up import accelerator_health, source_health
 from hostler.health.sources.source import Source
+from hostler.health.words import lost_devices, node_finding
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -34,9 +34,11 @@ Values = dict[str, str]
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 1.0 for the table with its heading, 0.8 for rows of it."""
-    if re.search(r"^\|\s*NVIDIA-SMI\s+\d", text, re.MULTILINE):
+    if "| NVIDIA-SMI" in text and re.search(r"^\|\s*NVIDIA-SMI\s+\d", text, re.MULTILINE):
         return 1.0
-    lines = text.splitlines()
+    if "|" not in text:
+        return 0.0
+    lines = [line for line in text.splitlines() if line.lstrip().startswith("|")]
     return 0.8 if any(_TOP.match(line.strip()) for line in lines) or any(_MIDDLE.match(line.strip()) for line in lines) else 0.0
 
 
@@ -128,7 +130,7 @@ def _accelerators(
         reading = replace(reading, driver_major=None)  # the table never has what only newer drivers tell
         if reading.is_mig_enabled:
             reading = replace(reading, mig_instance_count=len(counts or ()))
-        extra = [] if "temperature.gpu" in values else [unknown("unknown.row", "its second line is missing or malformed")]
+        extra = [] if "temperature.gpu" in values else [unknown("reading.row", "its second line is missing or malformed")]
         health, unread = judged(reading, extra=extra)
         accelerators.append(health)
         notes += unread
@@ -145,14 +147,14 @@ def _mig_errors(counts: list[str] | None) -> str:
 
 def _node(text: str, accelerators: list[AcceleratorHealth], *, has_head: bool) -> Iterator[Finding]:
     if not has_head:
-        yield unknown("unknown.heading", "the table has no heading with the driver's version")
+        yield unknown("reading.heading", "the table has no heading with the driver's version")
     indexes = [one.index for one in accelerators if one.index is not None]
     gaps = sorted(set(range(max(indexes, default=-1) + 1)) - set(indexes))
     nameless = sum(1 for one in accelerators if one.index is None)
     if len(gaps) > nameless:
-        yield unknown("unknown.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+        yield unknown("reading.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
     if "rocesses" not in text:
-        yield unknown("unknown.table", "the table ends before its list of processes: more GPUs may have stood there")
+        yield unknown("reading.table", "the table ends before its list of processes: more GPUs may have stood there")
 
 
 TABLE: Final = Source(kind=KIND, detect=detect, parse=parse, command=r"nvidia-smi\s*$")

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hostler.health.finding import noted, unknown
+from hostler.health.roll_up import accelerator_health, cut, source_health, unreadable
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.gpu_tpu_words import API_SOURCE, HEALTH, RUNTIME, RUNTIME_SOURCE, STATES, SYMPTOMS, Row
-from hostler.health.sources.gpu_words import line_of
 from hostler.health.sources.json_text import load
-from hostler.health.sources.roll_up import accelerator_health, cut, source_health, unreadable
 from hostler.health.sources.source import Source
+from hostler.health.words import line_of
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -108,11 +108,11 @@ def parse_info(text: str, *, command: str | None, exit_code: int | None) -> Sour
     indexes = sorted(chips) or sorted(used)
     gaps = sorted(set(range(indexes[0], indexes[-1] + 1)) - set(indexes))
     if gaps and chips:
-        findings.append(unknown("unknown.chips", f"chip {', '.join(map(str, gaps))} is not listed: nothing is known of it"))
+        findings.append(unknown("reading.chips", f"chip {', '.join(map(str, gaps))} is not listed: nothing is known of it"))
     if is_cut:
-        findings.append(unknown("unknown.table", "a table is cut or malformed"))
+        findings.append(unknown("reading.table", "a table is cut or malformed"))
     if used and len(used) < len(indexes):
-        findings.append(unknown("unknown.chips", f"the runtime tells of {len(used)} of {len(indexes)} chips"))
+        findings.append(unknown("reading.chips", f"the runtime tells of {len(used)} of {len(indexes)} chips"))
     told = list(used.values())
     accelerators = [
         _chip(index, chips.get(index, ""), told[at] if at < len(told) else None) for at, index in enumerate(indexes)
@@ -129,7 +129,7 @@ def parse_info(text: str, *, command: str | None, exit_code: int | None) -> Sour
 def _chip(index: int, kind: str, use: str | None) -> AcceleratorHealth:
     if use is None or not _USE.search(use):
         what = f"the runtime tells nothing of it ({use or 'no program runs'}): utilisation is unknown, not 0"
-        return accelerator_health(index=index, findings=(unknown("unknown.utilisation_ratio", what),))
+        return accelerator_health(index=index, findings=(unknown("reading.utilisation_ratio", what),))
     return accelerator_health(
         index=index, findings=(noted("tpu.in_service", f"{kind or 'the chip'} answers: {use}", use, "tpu-info"),)
     )
@@ -168,6 +168,8 @@ def runtime_error(text: str) -> Finding | None:
 
 def detect_runtime(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 0.55 for a text about TPUs with an error that is known."""
+    if not any(word in text for word in ("tpu", "TPU", "/dev/accel")):
+        return 0.0
     return 0.55 if re.search(r"\btpu\b|libtpu|/dev/accel", text, re.IGNORECASE) and runtime_error(text) else 0.0
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hostler.health.finding import failed, unknown
+from hostler.health.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.gpu_words import LostDevice, lost_devices, node_finding
-from hostler.health.sources.roll_up import accelerator_health, source_health, unreadable
 from hostler.health.sources.source import Source
+from hostler.health.words import LostDevice, lost_devices, node_finding
 from hostler.model.enums import HealthAction
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -49,10 +49,10 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
         accelerator_health(index=device.index, pci=device.pci, findings=(device.finding,))
         for device in _unlisted(lost, accelerators)
     ]
-    findings = [unknown("unknown.document", document.problem)] if document.problem else []
+    findings = [unknown("reading.document", document.problem)] if document.problem else []
     findings += _node(document.head, len(accelerators), command)
     return source_health(
-        KIND, accelerators, findings=findings, unknown=[*notes, *(f.what for f in findings if f.code.startswith("unknown"))]
+        KIND, accelerators, findings=findings, unknown=[*notes, *(f.what for f in findings if f.code.startswith("reading."))]
     )
 
 
@@ -108,10 +108,10 @@ def _accelerators(gpus: list[ET.Element | None], driver: str | None) -> tuple[li
     for index, gpu in enumerate(gpus):
         if gpu is None:
             accelerators.append(
-                accelerator_health(index=index, findings=(unknown("unknown.gpu", "its element is cut or malformed"),))
+                accelerator_health(index=index, findings=(unknown("reading.gpu", "its element is cut or malformed"),))
             )
             continue
-        values = dict(_flat(gpu, "", 0))
+        values = _flat(gpu, "", 0, {})
         pci = values.get("pci/pci_bus_id") or gpu.get("id")
         reading = reading_of(values, "xml", index=index, pci=pci, driver=driver)
         if reading.is_mig_enabled:
@@ -122,16 +122,17 @@ def _accelerators(gpus: list[ET.Element | None], driver: str | None) -> tuple[li
     return accelerators, notes
 
 
-def _flat(element: ET.Element, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yields path and text of each leaf, and of each block that says something itself, such as ``N/A``."""
+def _flat(element: ET.Element, prefix: str, depth: int, values: dict[str, str]) -> dict[str, str]:
+    """Returns the text of each leaf by path, and of each block that says something itself, such as ``N/A``."""
     for child in element:
-        if child.tag in _SKIPPED:
+        tag = child.tag
+        if tag in _SKIPPED:
             continue
-        path = prefix + child.tag
         if len(child) and depth < _DEPTH:
-            yield from _flat(child, path + "/", depth + 1)
+            _flat(child, f"{prefix}{tag}/", depth + 1, values)
         else:
-            yield path, (child.text or "").strip()
+            values[prefix + tag] = (child.text or "").strip()
+    return values
 
 
 def _mig(gpu: ET.Element) -> list[Finding]:
@@ -162,17 +163,15 @@ def _node(head: dict[str, str], found: int, command: str | None) -> Iterator[Fin
     """Yields what the document's head says of the node: how many GPUs there should be, which driver."""
     attached = head.get("attached_gpus", "")
     if not head.get("driver_version") or head["driver_version"].upper() == "N/A":
-        yield unknown("unknown.driver_version", "driver version is not reported")
+        yield unknown("reading.driver_version", "driver version is not reported")
     if found == 0:
         if attached == "0":
             what = "the driver runs but finds no GPU: drain, reboot; replace when it repeats"
-            yield failed(
-                "gpu.none_found", what, HealthAction.REBOOT_NODE, "attached_gpus: 0", "nvidia-smi manual, RETURN VALUE 6"
-            )
+            yield failed("count.none", what, HealthAction.REBOOT_NODE, "attached_gpus: 0", "nvidia-smi manual, RETURN VALUE 6")
         else:
-            yield unknown("unknown.gpus", "no GPU is listed")
+            yield unknown("reading.gpus", "no GPU is listed")
     elif attached.isdecimal() and int(attached) > found and not _ONE_GPU.search(command or ""):
-        yield unknown("unknown.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
+        yield unknown("reading.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
 
 
 XML: Final = Source(kind=KIND, detect=detect, parse=parse, command=r"nvidia-smi\b.*(-x\b|--xml-format|-q\w*x)")

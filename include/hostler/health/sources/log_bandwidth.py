@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hostler.health.finding import noted, unknown
+from hostler.health.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.json_text import load
 from hostler.health.sources.log_floors import against, floor_for, model_of
-from hostler.health.sources.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth

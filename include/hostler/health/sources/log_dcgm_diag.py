@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hostler.health.finding import noted, unknown
+from hostler.health.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.json_text import load
 from hostler.health.sources.log_dcgm_table import read_table
 from hostler.health.sources.log_dcgm_words import NOT_RUN, VERDICTS, finding
-from hostler.health.sources.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import Verdict
 from hostler.model.health import Finding, SourceHealth

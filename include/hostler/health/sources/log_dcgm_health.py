@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hostler.health.finding import unknown
+from hostler.health.roll_up import accelerator_health, source_health, worst
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.json_text import load
 from hostler.health.sources.log_dcgm_words import VERDICTS, finding
-from hostler.health.sources.roll_up import accelerator_health, source_health, worst
 from hostler.health.sources.source import Source
 from hostler.model.enums import Verdict
 from hostler.model.health import Finding, SourceHealth

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from hostler.health.catalog import DcgmRule, dcgm_error, xid
-from hostler.health.sources.roll_up import cut, worst
+from hostler.health.roll_up import cut, worst
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding
 

@@ -8,8 +8,8 @@ from typing import Final
 from hostler.health.catalog import sxid
 from hostler.health.finding import degraded, failed
 from hostler.health.pci import normal_pci
+from hostler.health.roll_up import cut, source_health
 from hostler.health.sources.log_words import LogWord
-from hostler.health.sources.roll_up import cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth

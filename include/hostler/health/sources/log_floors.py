@@ -6,7 +6,7 @@ from typing import Final
 
 from hostler.health.catalog import Floor, floor
 from hostler.health.finding import degraded, failed, noted, unknown
-from hostler.health.sources.roll_up import cut
+from hostler.health.roll_up import cut
 from hostler.model.accelerators import ACCELERATORS
 from hostler.model.enums import HealthAction
 from hostler.model.health import Finding

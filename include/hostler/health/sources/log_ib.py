@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hostler.health.finding import degraded, failed, noted, unknown
+from hostler.health.roll_up import cut, source_health
 from hostler.health.sources.gpu_smi_errors import no_answer
-from hostler.health.sources.roll_up import cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth

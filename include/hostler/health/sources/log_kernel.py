@@ -9,7 +9,7 @@ from hostler.health.catalog import RECOVERY_XID
 from hostler.health.kernel_burst import BEFORE_S, read_log
 from hostler.health.kernel_event import KernelEvent, LineKind
 from hostler.health.pci import device_key
-from hostler.health.sources.roll_up import accelerator_health, cut, source_health
+from hostler.health.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from hostler.health.catalog import LIMITS
 from hostler.health.finding import degraded, failed, noted, unknown
+from hostler.health.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.json_text import load
-from hostler.health.sources.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth

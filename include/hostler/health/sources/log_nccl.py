@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hostler.health.finding import degraded, failed, noted, unknown
+from hostler.health.roll_up import cut, source_health
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.log_floors import against, floor_for, is_joined, model_of
 from hostler.health.sources.log_words import LogWord
-from hostler.health.sources.roll_up import cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from hostler.health.catalog import LIMITS
 from hostler.health.finding import degraded, failed, unknown
+from hostler.health.roll_up import cut, source_health, unreadable
 from hostler.health.sources.json_text import load
 from hostler.health.sources.log_ib import Port, judge_port
-from hostler.health.sources.roll_up import cut, source_health, unreadable
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth

@@ -7,7 +7,7 @@ from typing import Final
 
 from hostler.health.catalog.tables import rows
 from hostler.health.finding import unknown
-from hostler.health.sources.roll_up import cut, source_health
+from hostler.health.roll_up import cut, source_health
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth

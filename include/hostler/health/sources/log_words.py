@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from hostler.health.sources.roll_up import cut
+from hostler.health.roll_up import cut
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding
 

@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
+from hostler.health.roll_up import unreadable
 from hostler.health.sources import gpu_capture
 from hostler.health.sources.gpu_rows import GPU_SOURCES
 from hostler.health.sources.log_rows import LOG_SOURCES
-from hostler.health.sources.roll_up import unreadable
 from hostler.health.sources.source import Source
 from hostler.model.health import SourceHealth
 
@@ -22,6 +22,7 @@ SOURCES: Final[dict[str, Source]] = {
 
 NOT_RECOGNISED: Final = "unknown"
 HEAD_CHARS: Final = 64 * 1024
+CERTAIN: Final = 1.0
 COMMAND_SCORE: Final = 0.35
 BINARY_RATIO: Final = 0.1
 
@@ -61,6 +62,8 @@ def recognise(text: str, name: str, command: str | None = None) -> Source | None
     head, best, most = text[:HEAD_CHARS], None, 0.0
     for source in SOURCES.values():
         score = source.detect(head, name)
+        if score >= CERTAIN:
+            return source
         if source.command and command and re.search(source.command, command, re.IGNORECASE):
             score += COMMAND_SCORE
         if score > most:
@@ -70,8 +73,7 @@ def recognise(text: str, name: str, command: str | None = None) -> Source | None
 
 def _is_binary(text: str) -> bool:
     head = text[:HEAD_CHARS]
-    odd = head.count("\ufffd") + sum(head.count(chr(code)) for code in range(9))
-    return odd > BINARY_RATIO * len(head) or "\x00" in head
+    return "\x00" in head or head.count("\ufffd") > BINARY_RATIO * len(head)
 
 
 def _why_not(text: str) -> str:

@@ -1,10 +1,10 @@
 """Words by which NVML and nvidia-smi tell of faults, as rows of data, and how they are found in an output (pure)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from hostler.health.sources.roll_up import cut
+from hostler.health.roll_up import EVIDENCE_CHARS, cut
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding
 
@@ -17,16 +17,22 @@ class Word:
     """One fault text.
 
     Attributes:
-        code: of the finding. pattern: regular expression, searched in any case.
+        code: of the finding. pattern: regular expression, searched in any case; keys: lower-case pieces of it, one of which every
+            match holds: looking for them is far cheaper than searching.
         what: the meaning in words. source: who says so.
     """
 
     code: str
+    keys: tuple[str, ...]
     pattern: re.Pattern[str]
     what: str
     verdict: Verdict
     action: HealthAction
     source: str
+
+    def search(self, text: str, lower: str) -> re.Match[str] | None:
+        """Returns where the text says it; ``lower`` is the text in lower case."""
+        return self.pattern.search(text) if any(key in lower for key in self.keys) else None
 
     def finding(self, evidence: str) -> Finding:
         """Returns the finding, with the text that it was read from."""
@@ -36,60 +42,84 @@ class Word:
 
 
 def _word(  # noqa: PLR0917 - a table reads best without the names in each row
-    code: str, pattern: str, what: str, verdict: Verdict, action: HealthAction, source: str
+    code: str, keys: str, pattern: str, what: str, verdict: Verdict, action: HealthAction, source: str
 ) -> Word:
-    return Word(code=code, pattern=re.compile(pattern, re.IGNORECASE), what=what, verdict=verdict, action=action, source=source)
+    return Word(
+        code=code,
+        keys=tuple(keys.split("|")),
+        pattern=re.compile(pattern, re.IGNORECASE),
+        what=what,
+        verdict=verdict,
+        action=action,
+        source=source,
+    )
 
 
 _F, _U, _D = Verdict.FAILED, Verdict.UNKNOWN, Verdict.DEGRADED
 _A = HealthAction
 
 DEVICE_WORDS: Final[tuple[Word, ...]] = (
-    _word("gpu.lost", r"GPU is lost|fallen off the bus", "the GPU is lost: drain, reboot; replace when it repeats", _F,
+    _word("device.lost", "gpu is lost|fallen off",
+          r"GPU is lost|fallen off the bus", "the GPU is lost: drain, reboot; replace when it repeats", _F,
           _A.REBOOT_NODE, f"{_NVML}, GPU_IS_LOST (15); JosephKJ/OWOD#81"),
-    _word("gpu.requires_reset", r"GPU requires reset|reset required", "the GPU needs a reset before it can be used", _F, _A.RESET_GPU,
-          f"{_NVML}, RESET_REQUIRED (16)"),
-    _word("gpu.insufficient_power", r"insufficiently powered|insufficient (external )?power|external power cable",
+    _word("driver.reset_required", "reset",
+          r"GPU requires reset|reset required", "the GPU needs a reset before it can be used",
+          _F, _A.RESET_GPU, f"{_NVML}, RESET_REQUIRED (16)"),
+    _word("device.power_cable", "power",
+          r"insufficiently powered|insufficient (external )?power|external power cable",
           "the GPU's power cables are not attached", _F, _A.DRAIN_AND_REPLACE, f"{_MAN}, 8"),
-    _word("gpu.irq_issue", r"interrupt issue|IRQ issue", "the kernel sees an interrupt issue with the GPU", _F, _A.REBOOT_NODE,
+    _word("device.interrupts", "interrupt issue|irq issue",
+          r"interrupt issue|IRQ issue", "the kernel sees an interrupt issue with the GPU", _F, _A.REBOOT_NODE,
           f"{_MAN}, 10"),
-    _word("gpu.inforom_corrupt", r"info ?rom is corrupted|corrupted? info ?rom", "the GPU's infoROM is corrupted: drain, reset",
+    _word("device.inforom", "corrupt",
+          r"info ?rom is corrupted|corrupted? info ?rom", "the GPU's infoROM is corrupted: drain, reset",
           _D, _A.RESET_GPU, f"{_MAN}, 14; DCGM_FR_CORRUPT_INFOROM"),
-    _word("gpu.reading_error", r"\bERR!", "the driver cannot read the GPU: reset it; reboot when it stays", _F, _A.RESET_GPU,
+    _word("device.reading_error", "err!",
+          r"\bERR!", "the driver cannot read the GPU: reset it; reboot when it stays", _F, _A.RESET_GPU,
           "nvidia-smi's ERR!; utkuozdemir/nvidia_gpu_exporter#393"),
-    _word("gpu.unreachable", r"unknown error|timeout|not found|GPU error|memory error|no data|uninitialized",
+    _word("device.unreachable", "unknown error|timeout|not found|gpu error|memory error|no data|uninitialized",
+          r"unknown error|timeout|not found|GPU error|memory error|no data|uninitialized",
           "the GPU cannot be reached: drain, reboot; replace when it repeats", _F, _A.REBOOT_NODE,
           f"{_NVML}, UNKNOWN (999); NVIDIA/dcgm-exporter#604"),
 )  # fmt: skip
 """What is wrong with one device; the first that matches speaks."""
 
 NODE_WORDS: Final[tuple[Word, ...]] = (
-    _word("driver.version_mismatch", r"version mismatch|lib_rm_version_mismatch|API mismatch",
+    _word("driver.mismatch", "mismatch",
+          r"version mismatch|lib_rm_version_mismatch|API mismatch",
           "driver and library differ: running jobs go on, new ones fail; drain, then reboot", _F, _A.REBOOT_NODE,
           f"{_NVML}, LIB_RM_VERSION_MISMATCH (18); lyulyul/shine-cluster#30"),
-    _word("driver.not_loaded", r"(could ?n[o']?t|unable to|failed to) communicate with the nvidia driver|driver (is )?not loaded",
+    _word("driver.not_loaded", "nvidia driver|loaded",
+          r"(could ?n[o']?t|unable to|failed to) communicate with the nvidia driver|driver (is )?not loaded",
           "the driver is not loaded: repeat driver setup and reboot once, else replace the node", _F, _A.REBOOT_NODE,
           f"{_MAN}, 9; lyulyul/shine-cluster#50"),
-    _word("driver.not_installed", r"nvidia-smi[^\n]{0,20}(command not found|no such file|not found|is not recognized)"
+    _word("driver.not_installed", "nvidia-smi|executable|libnvidia|nvml",
+          r"nvidia-smi[^\n]{0,20}(command not found|no such file|not found|is not recognized)"
           r"|executable file not found[^\n]*|(could ?n[o']?t|cannot) (find|open)[^\n]{0,20}(libnvidia-ml|nvml)"
           r"|NVML shared library[^\n]*not|libnvidia-ml\.so[^\n]{0,40}cannot open",
           "the driver or its tools are not installed: repeat driver setup once, else replace the node", _F, _A.REBOOT_NODE,
           f"{_MAN}, 12"),
-    _word("gpu.none_found", r"no devices (were )?found|no (nvidia )?gpus? (were )?(found|detected)",
+    _word("count.none", "devices|gpu",
+          r"no devices (were )?found|no (nvidia )?gpus? (were )?(found|detected)",
           "the driver runs but finds no GPU: drain, reboot; replace when it repeats", _F, _A.REBOOT_NODE, f"{_MAN}, 6"),
-    _word("nvml.no_permission", r"insufficient permissions?|operation not permitted|permission denied",
+    _word("reading.no_permission", "permi",
+          r"insufficient permissions?|operation not permitted|permission denied",
           "the asker may not read the GPUs: nothing is known of them", _U, _A.RECORD, f"{_MAN}, 4"),
-    _word("nvml.unknown_error", r"failed to initialize NVML: unknown error",
+    _word("driver.no_access", "initialize nvml",
+          r"failed to initialize NVML: unknown error",
           "NVML does not start; in a container its access to the devices was taken away: restart the container", _U,
           _A.RESTART_SERVICE, "NVIDIA/nvidia-container-toolkit#48"),
-    _word("nvml.not_started", r"failed to initialize NVML", "NVML does not start", _F, _A.REBOOT_NODE, _NVML),
-    _word("gpu.blocked", r"GPU access blocked by the operating system", "the host keeps the GPU from this guest", _U, _A.RECORD, _NVML),
+    _word("driver.not_started", "initialize nvml",
+          r"failed to initialize NVML", "NVML does not start", _F, _A.REBOOT_NODE, _NVML),
+    _word("reading.blocked", "blocked",
+          r"GPU access blocked by the operating system", "the host keeps the GPU from this guest",
+          _U, _A.RECORD, _NVML),
 )  # fmt: skip
 """What is wrong with the node as a whole; the first that matches speaks."""
 
 EXIT_WORDS: Final[dict[int, str]] = {
-    8: "gpu.insufficient_power", 9: "driver.not_loaded", 10: "gpu.irq_issue", 12: "driver.not_installed",
-    14: "gpu.inforom_corrupt", 15: "gpu.lost", 18: "driver.version_mismatch", 127: "driver.not_installed",
+    8: "device.power_cable", 9: "driver.not_loaded", 10: "device.interrupts", 12: "driver.not_installed",
+    14: "device.inforom", 15: "device.lost", 18: "driver.mismatch", 127: "driver.not_installed",
 }  # fmt: skip
 """Exit status of nvidia-smi -> the fault it stands for. Source: nvidia-smi manual; 18: NVML; 127: POSIX shell, not found."""
 
@@ -115,14 +145,18 @@ class LostDevice:
 
 def device_finding(why: str, evidence: str | None = None) -> Finding | None:
     """Returns what a device's error text means; None when the text is no fault that is known."""
+    lower = why.lower()
     for word in DEVICE_WORDS:
-        if word.pattern.search(why):
+        if word.search(why, lower):
             return word.finding(evidence or why)
     return None
 
 
 def lost_devices(text: str) -> list[LostDevice]:
     """Returns the devices that the tool could not get hold of, in the order of the text."""
+    lower = text.lower()
+    if "device handle for" not in lower and "corrupted at gpu" not in lower:
+        return []
     found = []
     for match in _HANDLE.finditer(text):
         parts = _ADDRESS.match(match["rest"].strip())
@@ -139,13 +173,21 @@ def lost_devices(text: str) -> list[LostDevice]:
 
 def node_finding(text: str, exit_code: int | None = None) -> Finding | None:
     """Returns what the tool's words, else its exit status, say of the node as a whole; None: nothing that is known."""
+    lower = text.lower()
     for word in NODE_WORDS:
-        match = word.pattern.search(text)
+        match = word.search(text, lower)
         if match:
             return word.finding(line_of(text, match.start()))
     code = EXIT_WORDS.get(exit_code) if exit_code is not None else None
     row = next((word for word in (*NODE_WORDS, *DEVICE_WORDS) if word.code == code), None)
     return row.finding(f"exit status {exit_code}") if row else None
+
+
+def explain_error(text: str) -> Finding | None:
+    """Returns what an error text proves of a node or of a device; None when it proves nothing."""
+    lower = text.lower()
+    found = node_finding(text) or next((word.finding(text) for word in DEVICE_WORDS[:-1] if word.search(text, lower)), None)
+    return None if found is None else replace(found, what=f"{found.what} ({text[:EVIDENCE_CHARS]})")
 
 
 def line_of(text: str, at: int) -> str:
