@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from hostler.health.catalog import LIMITS, bad_throttles, expect, expect_offering, expectation, floor
-from hostler.health.error_words import explain_error
+from hostler.health.words import explain_error
 from hostler.model.enums import CapacityType, HealthAction
 from hostler.model.offering import Offering
 
