@@ -96,7 +96,7 @@ def test_validate_when_a_fault_is_proven_then_the_node_is_replaced_and_the_recor
         told = dict(last.evidence)
         assert told["seen_by"] == "nvml"
         assert told["proof"] == "seen at 3 of 5 looks or more"
-        assert "row remapping" in told["source"]
+        assert told["source"] == "NVIDIA GPU memory error management"
         assert told["action"] == "drain_and_replace"
         assert told["clears_by"] == "another node"
 
