@@ -7,7 +7,8 @@ from tests.health.documents import document
 from tests.health.year.node import GPU_COUNT, LOOK_S, START
 
 from hostler.health.baseline import Measurement, Next, Peer, finding_of, judge, next_after
-from hostler.health.engine import Located, Look, normal_pci
+from hostler.health.engine import Located, Look
+from hostler.health.pci import device_key
 from hostler.model.enums import HealthAction, Verdict
 
 MOST_S = 2 * 86_400.0
@@ -96,7 +97,7 @@ def silent_engine(node, age_s):
 def diagnosis(node):
     from tests.health.engine.node import finding
 
-    gpu = normal_pci(node.pci(0))
+    gpu = device_key(node.pci(0))
     found = Located(accelerator=gpu, finding=finding("dcgm.diag", "failed", "drain_and_diag", "diagnosis failed: memory"))
     return Look(stream="dcgm", taken_at=f"d{node.at_s}", seen=frozenset({gpu}), states=(found,))
 
