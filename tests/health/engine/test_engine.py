@@ -403,3 +403,67 @@ def test_memory_when_written_and_read_then_it_is_the_same():
 
 def test_finding_when_made_for_tests_then_it_names_its_document():
     assert finding("x").source == "document of x"
+
+
+def test_engine_when_a_fault_shows_again_after_a_reset_then_that_reset_does_not_clear_it_later():
+    node = Node()
+    bad = state("ecc.volatile_uncorrectable")
+    node.look(bad, times=3)
+    node.reboot()
+    node.look(bad)
+    assert node.look(times=10).verdict is Verdict.FAILED
+    node.reboot()
+    assert node.look(times=3).verdict is Verdict.HEALTHY
+
+
+def test_engine_when_a_late_line_tells_of_an_older_recovery_then_it_clears_nothing():
+    node = Node()
+    node.write(119, 10.0)
+    node.look()
+    node.write(154, 5.0, text="GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)")
+
+    assert node.look(times=10).verdict is Verdict.FAILED
+
+
+def test_engine_when_lines_follow_each_other_then_they_are_one_burst_and_a_later_one_is_a_second():
+    node = Node()
+    for second in (10.0, 11.0, 100.0, 270.0):
+        node.write(62, second)
+    node.look()
+    assert node.said == ("failed", "record", False)
+    node.write(62, 1000.0)
+    node.look()
+    assert node.said == ("failed", "reset_gpu", True)
+    assert node.decision.faults[0].proof == "2 separate bursts"
+
+
+def test_engine_when_a_line_was_written_during_maintenance_then_its_repeat_is_a_first():
+    node = Node()
+    node.silences = (Silence(starts_at=START, ends_at=START + timedelta(minutes=10), who="operator", why="swap"),)
+    node.write(79, 10.0)
+    node.look(state("device.lost", action="reboot_node"))
+    node.reboot()
+    node.look(times=20)
+    node.write(79, 10.0)
+    node.look(state("device.lost", action="reboot_node"))
+
+    assert node.said == ("failed", "reboot_node", True)
+
+
+def test_engine_when_a_look_of_an_older_boot_comes_late_then_it_says_nothing():
+    node = Node()
+    late = node.nvml(state("ecc.volatile_uncorrectable"))
+    node.look()
+    node.reboot()
+    node.look()
+
+    assert node.hear(late).verdict is Verdict.HEALTHY
+
+
+def test_engine_when_the_first_boot_is_told_then_that_is_no_reboot():
+    node = Node()
+    untold = Look(stream="nvml", seen=frozenset(GPUS), states=(state("ecc.volatile_uncorrectable"),))
+    node.hear(untold)
+    node.hear(untold)
+
+    assert node.look(times=10).verdict is Verdict.FAILED
