@@ -72,7 +72,7 @@ def _journal(line: str) -> KernelText | None:
         return None
     if not isinstance(entry, dict):
         return None
-    message = next((entry[key] for key in ("MESSAGE", "message", "msg", "log", "text") if key in entry), None)
+    message = next((entry[key] for key in ("MESSAGE", "message", "msg", "log", "text", "line") if key in entry), None)
     if message is None:
         return None
     text = _as_text(message)[:MAX_LINE_CHARS]

@@ -24,6 +24,8 @@ _FRAME: Final = re.compile(
     r"|\bloss[ :=]{1,4}-?(?:\d|nan)|worker group|rendez-?vous|RuntimeError:|torch\.cuda\.|XlaRuntimeError|jax\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_BROKEN_OFF: Final = re.compile(r"(operation timeout:)\s*\n")
+"""Some loggers break the watchdog's line before the collective that it names."""
 _PROGRESS: Final = re.compile(r"(?:^|\W)(?:step|iteration|iter|epoch)[ :=\[]{1,4}\d|\bloss[ :=]{1,4}-?\d", re.IGNORECASE)
 
 
@@ -73,7 +75,7 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
     """
     findings: dict[tuple[str, HealthAction], Finding] = {}
     makes_progress = False
-    for line in text.splitlines():
+    for line in _BROKEN_OFF.sub(r"\1 ", text).splitlines():
         makes_progress = makes_progress or bool(_PROGRESS.search(line[:LINE_CHARS]))
         found = judge_line(line)
         if found is not None:
