@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from hostler.health.catalog import accelerator_facts
 from hostler.health.checks import judge_reading
 from hostler.health.finding import degraded, noted, unknown
 from hostler.health.reading import AcceleratorReading
@@ -13,6 +14,7 @@ from hostler.health.sources.gpu_fields import number_of
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.source import Source
 from hostler.health.words import device_finding, lost_devices, node_finding
+from hostler.model.accelerators import ACCELERATORS
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -109,15 +111,24 @@ def _states(block: _Block, links: list[tuple[int, str]]) -> Iterator[Finding]:
             )  # fmt: skip
     if odd:
         yield unknown("reading.nvlink", "; ".join(odd))
-    if sorted(link for link, _ in links) != list(range(total)):
+    if total < _model_links(block.name):
+        yield unknown("reading.nvlink", f"{total} links are listed, {_model_links(block.name)} expected of a {block.name}")
+    elif sorted(link for link, _ in links) != list(range(total)):
         yield unknown("reading.nvlink", f"links are missing from the list: {', '.join(str(link) for link, _ in links)}")
 
 
 def _is_active(state: str) -> bool | None:
     if "inactive" in state.lower() or state.lower() in {"down", "off", "disabled"}:
         return False
-    number = number_of(state)
+    number = number_of(state) if state.endswith("B/s") else None  # a line that is cut tells nothing
     return None if number is None else number > 0
+
+
+def _model_links(name: str) -> int:
+    """Returns how many links a model of this name has; 0 when no table knows it."""
+    short = next((short for short, names in ACCELERATORS.items() if name.lower() in names), None)
+    facts = accelerator_facts(short) if short else None
+    return facts.nvlink_count if facts else 0
 
 
 def parse_list(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
