@@ -27,6 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_looking(commands)
     _add_acting(commands)
     _add_ledger(commands)
+    _add_catalog(commands)
     return parser
 
 
@@ -85,6 +86,15 @@ def _add_ledger(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     ):
         action = actions.add_parser(name, help=text)
         action.set_defaults(run=_lazy("hostler.cli.ledger", name))
+
+
+def _add_catalog(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    explain = commands.add_parser(
+        "explain-error",
+        help='what a cloud\'s error means: JSON lines {"cloud", "call", "raw"} in, one JSON line each out',
+        description="Exit status: 0 every line explained; 1 some lines could not be read, and what is printed for them says why.",
+    )
+    explain.set_defaults(run=_lazy("hostler.cli.explain_error", "explain_error"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
