@@ -197,13 +197,11 @@ RULES: Final = (
     ),
     Rule(
         text=r"capacity block|capacity reservation",
-        unless=r"do(?:es)? not have sufficient \S+ capacity in the availability zone|there is no spot capacity",
         effects=frozenset({"create", "unknown", "start"}),
         then=row("fatal_config", "reservation", _BLOCKS),
     ),
     Rule(
         text=r"spot request price of .{1,20} is lower than the minimum",
-        unless=r"(?<!\w)price-too-low(?!\w)",
         then=row("switch_capacity_type", _SPOT_STOCK, _thread("aws/aws-parallelcluster-node#415")),
     ),
     Rule(
@@ -216,4 +214,4 @@ RULES: Final = (
         then=row("next_instance_type", "group", _thread("kubernetes/autoscaler#5756")),
     ),
 )
-"""Texts that decide before the code does."""
+"""Texts for codes that are not listed, or are listed as weak; in order."""

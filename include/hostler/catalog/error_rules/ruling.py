@@ -42,7 +42,7 @@ class Table:
 
 
 TABLES: Final[dict[str, Table]] = {
-    "aws": Table(codes=aws.CODES, rules=aws.RULES),
+    "aws": Table(codes=aws.CODES, rules=aws.RULES, is_code_first=True),
     "gcp": Table(codes=google.CODES, rules=google.RULES),
     "azure": Table(codes=azure.CODES, rules=azure.RULES),
     "alibaba": Table(codes=alibaba.CODES, rules=alibaba.RULES, is_code_first=True, is_403_auth=False),
@@ -131,7 +131,7 @@ def _notice(_table: Table, evidence: Evidence) -> Meaning | None:
         return notices.GOES
     if _METADATA.search(evidence.call) and (not evidence.text or _ABSENT.search(evidence.text)):
         return notices.STAYS
-    return _first(notices.NOTICES, evidence)
+    return first(notices.NOTICES, evidence)
 
 
 _METADATA: Final = re.compile(r"(?i)imds|metadata|termination-time|instance-action|maintenance|scheduledevents")
@@ -141,7 +141,7 @@ _ABSENT: Final = re.compile(r"(?i)\b404\b|not found")
 
 def _rate(_table: Table, evidence: Evidence) -> Meaning | None:
     """A rate of Google's counts a project; one "per region" a project in a region."""
-    found = _first(shape.FIRST, evidence)
+    found = first(shape.FIRST, evidence)
     if found is None or evidence.cloud != "gcp":
         return found
     scope = "project+region" if re.search(r"(?i)per (?:minute per )?region|perregion", evidence.text) else "project"
@@ -149,23 +149,23 @@ def _rate(_table: Table, evidence: Evidence) -> Meaning | None:
 
 
 def _fine_code(table: Table, evidence: Evidence) -> Meaning | None:
-    return _of_codes(table, evidence, weak=False) if table.is_code_first else None
+    return of_codes(table, evidence, weak=False) if table.is_code_first else None
 
 
 def _rule(table: Table, evidence: Evidence) -> Meaning | None:
-    return _first(table.rules, evidence)
+    return first(table.rules, evidence)
 
 
 def _code(table: Table, evidence: Evidence) -> Meaning | None:
     """Returns what a code means, also at a cloud without a table: many speak Amazon's or Google's codes."""
     if table.codes:
-        return _of_codes(table, evidence, weak=False)
-    lent = (_of_codes(other, replace(evidence, cloud=cloud), weak=False) for cloud, other in TABLES.items())
+        return of_codes(table, evidence, weak=False)
+    lent = (of_codes(other, replace(evidence, cloud=cloud), weak=False) for cloud, other in TABLES.items())
     return next((meaning for meaning in lent if meaning), None)
 
 
 def _text(_table: Table, evidence: Evidence) -> Meaning | None:
-    return _first(notices.ANYWHERE, evidence) or _first(texts.TEXTS, evidence)
+    return first(notices.ANYWHERE, evidence) or first(texts.TEXTS, evidence)
 
 
 def _own_retries(_table: Table, evidence: Evidence) -> Meaning | None:
@@ -173,7 +173,7 @@ def _own_retries(_table: Table, evidence: Evidence) -> Meaning | None:
 
 
 def _weak_code(table: Table, evidence: Evidence) -> Meaning | None:
-    return _of_codes(table, evidence, weak=True)
+    return of_codes(table, evidence, weak=True)
 
 
 def _family(table: Table, evidence: Evidence) -> Meaning | None:
@@ -206,11 +206,13 @@ def _of_family(words: list[str], families: tuple[tuple[re.Pattern[str], Meaning]
     return next((meaning for pattern, meaning in families if any(pattern.search(word) for word in words)), None)
 
 
-def _first(rules: Iterable[Rule], evidence: Evidence) -> Meaning | None:
-    return next((rule.then for rule in rules if _holds(rule, evidence)), None)
+def first(rules: Iterable[Rule], evidence: Evidence) -> Meaning | None:
+    """Returns what the first rule that holds says; None when none does."""
+    return next((rule.then for rule in rules if holds(rule, evidence)), None)
 
 
-def _holds(rule: Rule, evidence: Evidence) -> bool:
+def holds(rule: Rule, evidence: Evidence) -> bool:
+    """Says whether every part of a rule matches."""
     if rule.effects and evidence.effect not in rule.effects:
         return False
     wanted = all(_pattern(part).search(evidence.text) for part in (rule.text, rule.also) if part)
@@ -227,7 +229,7 @@ def _lower(cloud: str) -> dict[str, Meaning]:
     return {code.lower(): meaning for code, meaning in TABLES[cloud].codes.items()}
 
 
-def _of_codes(table: Table, evidence: Evidence, *, weak: bool) -> Meaning | None:
+def of_codes(table: Table, evidence: Evidence, *, weak: bool) -> Meaning | None:
     """Returns the last listed code of that strength: wrappers come first, the cause last."""
     if not table.codes:
         return None

@@ -1,0 +1,64 @@
+"""Decides what an answer means whose code, text and status the SDK has taken apart: the way of a driver.
+
+The same tables as for texts; more careful where nothing but words would decide, since a driver acts on it.
+"""
+
+from typing import Final
+
+from hostler.catalog.error_rules import shape, texts
+from hostler.catalog.error_rules.reading import Evidence, flatten
+from hostler.catalog.error_rules.ruling import TABLES, Basis, by_family, by_status, first, for_effect, of_codes
+from hostler.catalog.error_rules.words import Effect, Meaning
+from hostler.cloud.errors import (
+    CloudAuthError,
+    CloudError,
+    CloudThrottledError,
+    InsufficientCapacityError,
+    QuotaExceededError,
+    Scope,
+    SpotUnavailableError,
+)
+
+_BY_TEXT: Final[frozenset[type[CloudError] | None]] = frozenset(
+    {CloudThrottledError, CloudAuthError, QuotaExceededError, InsufficientCapacityError, SpotUnavailableError}
+)
+"""What words alone may say to a driver. Not "gone", "ours" or "wrong order": those need a code."""
+
+_SCOPES: Final[dict[str, Scope]] = {"next_zone": "zone", "next_region": "region", "next_instance_type": "type"}
+
+
+def answered(cloud: str, *, code: str, text: str, status: int, effect: Effect) -> tuple[Meaning, Basis]:
+    """Returns what an answer of a cloud with a table means, and what decided; the meaning always has an error.
+
+    Args:
+        code: as the cloud gave it; empty when it gave none. status: of HTTP; 0 when there was none.
+    """
+    flat = flatten(text)
+    evidence = Evidence(
+        cloud=cloud, call="", effect=effect, text=flat, full=flat, codes=(code,) if code else (), tokens=(), status=status
+    )
+    meaning, basis = _raw(evidence, code)
+    return for_effect(meaning, effect), basis
+
+
+def _raw(evidence: Evidence, code: str) -> tuple[Meaning, Basis]:
+    table = TABLES[evidence.cloud]
+    listed = of_codes(table, evidence, weak=False)
+    if listed and listed.error:
+        return listed, "code"
+    weak = of_codes(table, evidence, weak=True)
+    if weak and (ruled := first(table.rules, evidence)):
+        return ruled, "code"
+    if weak and weak.error:
+        return weak, "code"
+    if family := by_family((code,)):
+        return family, "family"
+    said = first(shape.FIRST, evidence) or first(table.rules, evidence) or first(texts.TEXTS, evidence)
+    if said and said.error in _BY_TEXT:
+        return said, "text"
+    return by_status(evidence.status, evidence.effect, is_403_auth=table.is_403_auth), "status"
+
+
+def avoided(meaning: Meaning) -> Scope:
+    """Returns what to avoid after a lack of capacity, in the port's words."""
+    return _SCOPES.get(meaning.action, "zone")
