@@ -24,7 +24,7 @@ _RATE: Final = row("throttle_backoff", "account+region", _COMMON)
 _DENIED: Final = row("fatal_auth", "account", _COMMON)
 _WRONG: Final = row("fatal_config", "request", _ECS)
 _BUSY: Final = row("teardown_retry", "instance", _ECS)
-_LOST: Final = row("retry_same_zone_later", "region", _COMMON, error=AnswerLostError)
+_LOST: Final = row("retry_same_zone_later", "region", _COMMON, error=AnswerLostError, is_weak=True)
 
 CODES: Final[dict[str, Meaning]] = {
     "OperationDenied.NoStock": _STOCK,
@@ -37,6 +37,8 @@ CODES: Final[dict[str, Meaning]] = {
     "InvalidInstanceType.ZoneNotSupported": _STOCK.with_(source=_ECS, hints={"permanent": True}),
     "InvalidInstanceType.ValueUnauthorized": _TYPE.with_(source=_ECS),
     "InvalidInstanceType.Phased-out": _TYPE.with_(source=_ECS, hints={"permanent": True}),
+    "LackResource": row("fatal_config", "reservation", _ECS),
+    "Invalid.PrivatePoolOptions.NoStock": row("fatal_config", "reservation", _ECS),
     "Zone.NotOnSale": _GONE_ZONE,
     "Zone.NotOpen": _GONE_ZONE.with_(source=_ECS),
     "InvalidZoneId.NotOnSale": _GONE_ZONE.with_(source=_ECS),
@@ -124,7 +126,7 @@ CODES: Final[dict[str, Meaning]] = {
 }
 
 RULES: Final = (
-    Rule(text=r"out of stock|sold out|no ?stock\b", then=_STOCK),
+    Rule(text=r"out of stock|sold out|no ?stock\b|库存不足|资源不足|售罄", then=_STOCK),
     Rule(text=r"(?:is )?no longer (?:available for|on) sale|zone is not on sale", then=_GONE_ZONE),
     Rule(text=r"out of usage", then=_TYPE.with_(source=_thread("denverdino/aliyungo#78"))),
     Rule(
@@ -142,7 +144,10 @@ RULES: Final = (
         ),
         then=_QUOTA,
     ),
-    Rule(text=r"not (?:have )?enough balance|arrears|overdue|riskcontrol|real-?name", then=_DENIED.with_(source=_ECS)),
+    Rule(
+        text=r"not (?:have )?enough balance|arrears|overdue|riskcontrol|real-?name|余额不足|欠费",
+        then=_DENIED.with_(source=_ECS),
+    ),
     Rule(text=r"\bare not matched\b|does not match the", then=_WRONG.with_(source=_thread("yunionio/cloudpods#11481"))),
 )
 """Texts for codes that are not listed; codes come first here."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from hostler.catalog.error_rules import shape, texts
 from hostler.catalog.error_rules.reading import Evidence, flatten
-from hostler.catalog.error_rules.ruling import TABLES, Basis, by_family, by_status, first, for_effect, of_codes
+from hostler.catalog.error_rules.ruling import TABLES, Basis, Table, by_family, by_status, first, for_effect, of_codes
 from hostler.catalog.error_rules.words import Effect, Meaning
 from hostler.cloud.errors import (
     CloudAuthError,
@@ -43,20 +43,24 @@ def answered(cloud: str, *, code: str, text: str, status: int, effect: Effect) -
 
 def _raw(evidence: Evidence, code: str) -> tuple[Meaning, Basis]:
     table = TABLES[evidence.cloud]
-    listed = of_codes(table, evidence, weak=False)
-    if listed and listed.error:
+    if listed := _listed(table, evidence):
         return listed, "code"
-    weak = of_codes(table, evidence, weak=True)
-    if weak and (ruled := first(table.rules, evidence)):
-        return ruled, "code"
-    if weak and weak.error:
-        return weak, "code"
     if family := by_family((code,)):
         return family, "family"
+    if shape.WRONG_FAMILY.search(code):
+        return shape.WRONG, "family"
     said = first(shape.FIRST, evidence) or first(table.rules, evidence) or first(texts.TEXTS, evidence)
     if said and said.error in _BY_TEXT:
         return said, "text"
     return by_status(evidence.status, evidence.effect, is_403_auth=table.is_403_auth), "status"
+
+
+def _listed(table: Table, evidence: Evidence) -> Meaning | None:
+    """Returns what the table says of the code; a text may say more where the code is a generic one."""
+    listed = of_codes(table, evidence, weak=False)
+    if listed is None and (listed := of_codes(table, evidence, weak=True)):
+        listed = first(table.rules, evidence) or listed
+    return listed if listed and listed.error else None
 
 
 def avoided(meaning: Meaning) -> Scope:

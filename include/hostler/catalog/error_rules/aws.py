@@ -39,7 +39,7 @@ def _thread(name: str) -> Source:
 
 def _lost(source: Source) -> Meaning:
     """Returns the row of a fault of the cloud's own: a create may have had its effect."""
-    return row("retry_same_zone_later", "region", source, error=AnswerLostError)
+    return row("retry_same_zone_later", "region", source, error=AnswerLostError, is_weak=True)
 
 
 CODES: Final[dict[str, Meaning]] = {
@@ -188,7 +188,25 @@ _NOT_IN_ZONE: Final = row(
     "next_zone", _STOCK, _thread("skypilot-org/skypilot#22"), error=InsufficientCapacityError, hints={"permanent": True}
 )
 
+_SAGEMAKER: Final = Source("SageMaker developer guide, capacity and service limit errors", _READ_ON)
+_EKS: Final = Source("EKS user guide, Troubleshooting, insufficient capacity", _READ_ON)
+
 RULES: Final = (
+    Rule(
+        text=r"availability zone, does not currently have sufficient capacity|unsupportedavailabilityzone",
+        then=row("next_zone", "zone", _EKS),
+    ),
+    Rule(
+        text=r"parameter availability ?zone is invalid.{0,200}following availability zones",
+        then=row("next_zone", "zone", _ERRORS, hints={"permanent": True}),
+    ),
+    Rule(
+        text=r"unable to provision requested (?:ml )?compute capacity",
+        then=row("next_instance_type", "region+type", _SAGEMAKER),
+    ),
+    Rule(
+        text=r"account-level service limit .{1,120} is \d", then=row("fatal_quota", "region+type", _SAGEMAKER, unit="instances")
+    ),
     Rule(text=r"not supported in (?:your|the) requested availability zone", then=_NOT_IN_ZONE),
     Rule(text=r"instance type.{0,80}not (?:offered|available) in (?:the |this |your )?availability zone", then=_NOT_IN_ZONE),
     Rule(

@@ -9,6 +9,7 @@ _READ_ON: Final = "2026-12-01"
 _ARM: Final = Source("Azure Resource Manager docs, Common deployment errors", _READ_ON)
 _VM: Final = Source("Azure Virtual Machines docs, Error messages and allocation failures", _READ_ON)
 _SPOT: Final = Source("Azure docs, Error messages for Spot Virtual Machines and scale sets", _READ_ON)
+_AKS: Final = Source("AKS docs, Troubleshoot InsufficientVCPUQuota and zone errors", _READ_ON)
 _LIMITS: Final = Source("Azure docs, Request limits and throttling", _READ_ON)
 _AUTH: Final = Source("Microsoft Entra docs, authentication error codes (AADSTS)", _READ_ON)
 
@@ -57,6 +58,10 @@ CODES: Final[dict[str, Meaning]] = {
     "PublicIPCountLimitReached": row("fatal_quota", "region", _ARM, unit="addresses"),
     "IPv4StandardSkuPublicIpCountLimitReached": row("fatal_quota", "region", _ARM, unit="addresses"),
     "NetworkInterfaceCountLimitReached": row("fatal_quota", "region", _ARM, unit="interfaces"),
+    "ErrCode_InsufficientVCPUQuota": row("fatal_quota", "region+family", _AKS, unit="vCPU"),
+    "InsufficientVCPUQuota": row("fatal_quota", "region+family", _AKS, unit="vCPU"),
+    "NotAvailableForSubscription": _REGIONAL,
+    "AvailabilityZoneNotSupported": _ZONAL.with_(hints={"permanent": True}),
     "SubnetIsFull": row("fatal_config", "resource", _ARM),
     # Rates.
     "TooManyRequests": _THROTTLED,
@@ -147,6 +152,19 @@ RULES: Final = (
     Rule(
         text=rf"{_QUOTA_TEXT}|new limit required",
         then=row("fatal_quota", "region+family", _thread("skypilot-org/skypilot#464"), unit="vCPU"),
+    ),
+    Rule(
+        text=r"insufficient (?:v?cpu|core)s? quota|insufficient .{0,30}v?cpu quota .{0,80}family",
+        then=row("fatal_quota", "region+family", _AKS, unit="vCPU"),
+    ),
+    Rule(
+        text=r"insufficient regional v?cpu quota|left regional v?cpu quota",
+        then=row("fatal_quota", "region", _AKS, unit="vCPU"),
+    ),
+    Rule(
+        text=r"zones? .{0,200}not supported\. .{0,20}supported zones? (?:for location )?.{0,40}(?:is|are) '\d"
+        r"|availability zone .{0,80}not supported",
+        then=_ZONAL.with_(source=_AKS, hints={"permanent": True}),
     ),
     Rule(
         text=r"has a quota of \d+ for resources of type|cannot create more than \d+",

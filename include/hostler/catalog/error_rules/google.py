@@ -10,6 +10,7 @@ _STOCK_PAGE: Final = Source("Compute Engine docs, Resource availability errors",
 _VM_PAGE: Final = Source("Compute Engine docs, Troubleshooting VM creation", _READ_ON)
 _TPU_PAGE: Final = Source("Cloud TPU docs, Troubleshooting and quota errors", _READ_ON)
 _ERRORS_PAGE: Final = Source("google.rpc.Code and the API design guide, Errors", _READ_ON)
+_RESERVED: Final = Source("kubernetes/autoscaler, cluster-autoscaler/cloudprovider/gce, error codes", _READ_ON)
 _RATE_PAGE: Final = Source("Compute Engine docs, Rate quotas", _READ_ON)
 
 
@@ -26,6 +27,18 @@ CODES: Final[dict[str, Meaning]] = {
     "RESOURCE_POOL_EXHAUSTED": _SOLD_OUT,
     "REGION_RESOURCE_POOL_EXHAUSTED": row("next_region", "region", _STOCK_PAGE),
     "STOCKOUT": _SOLD_OUT,
+    "GCE_STOCKOUT": _SOLD_OUT,
+    "INSUFFICIENTCAPACITY": _TYPE_SOLD_OUT,
+    "RESERVATION_CAPACITY_EXCEEDED": row("fatal_config", "reservation", _RESERVED),
+    "RESERVATION_NOT_READY": row("retry_same_zone_later", "reservation", _RESERVED),
+    "RESERVATION_NOT_FOUND": row("fatal_config", "reservation", _RESERVED),
+    "RESERVATION_INCOMPATIBLE": row("fatal_config", "reservation", _RESERVED),
+    "INVALID_RESERVATION": row("fatal_config", "reservation", _RESERVED),
+    "UNSUPPORTED_TPU_CONFIGURATION": row("fatal_config", "request", _RESERVED),
+    "IP_SPACE_EXHAUSTED": row("fatal_config", "region", _RESERVED),
+    "IP_SPACE_EXHAUSTED_WITH_DETAILS": row("fatal_config", "region", _RESERVED),
+    "VM_EXTERNAL_IP_ACCESS_POLICY_CONSTRAINT": row("fatal_auth", "project", _RESERVED),
+    "GCE_QUOTA_EXCEEDED": row("fatal_quota", "region", _RESERVED),
     "UNSUPPORTED_OPERATION": row("fatal_config", "request", _VM_PAGE, is_weak=True),
     "VM_MIN_COUNT_NOT_REACHED": row("next_zone", "zone+type", _thread("skypilot-org/skypilot#4333"), is_weak=True),
     "RESOURCE_AVAILABILITY": _TYPE_SOLD_OUT.with_(is_weak=True),
@@ -120,16 +133,22 @@ RULES: Final = (
         r"|no more capacity in the zone|currently unavailable in zone",
         then=_TYPE_SOLD_OUT,
     ),
+    # Gone before it was up: no failure of the launch, and no reason to ban the place for long (kubernetes/autoscaler#2557).
+    Rule(
+        text=r"failed to start due to preemption",
+        effects=frozenset({"create", "start", "unknown"}),
+        then=row("next_zone", "zone+type+spot", _thread("dstackai/dstack#521")),
+    ),
     # A type that a zone never had.
     Rule(
-        text=r"machine type .{0,120}(?:does not exist|was not found|is not available) in zone"
-        r"|accelerator ?type.{0,120}(?:does not exist|was not found|is not available|not found in|not supported) (?:in )?zone"
-        r"|(?:machinetypes|acceleratortypes)/[\w-]+'? (?:was|were) not found"
-        r"|(?:machine|accelerator) type .{0,120}not (?:available|supported) in (?:this )?(?:zone|location)",
+        text=r"\b(?:machine|accelerator)(?: ?types?)?\b.{0,160}(?:does not exist|not (?:found|available|supported|offered)) in\b"
+        r"|(?:machinetypes|acceleratortypes)/[\w-]{1,60}'? (?:was|were) not found",
         then=row("next_zone", "zone+type", _VM_PAGE, hints={"permanent": True}),
     ),
     Rule(
         text=either(
+            r"constraint constraints/\S{1,80} violated",
+            r"could not automatically determine credentials",
             r"required '[\w.]+' permission",
             r"permission '?[\w.]+'? (?:denied|required)",
             r"does not have permission",

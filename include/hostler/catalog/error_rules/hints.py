@@ -42,10 +42,18 @@ _REGION: Final = {
     "azure": r"(?<=location: )[a-z0-9]{1,30}|(?<=location ')[a-z0-9 ]{1,30}(?=')",
     "alibaba": r"(?<=ecs\.)(?:cn|ap|us|eu|me)-[a-z]{2,20}(?:-\d{1,2})?(?=\.aliyuncs)",
 }
+_ADVICE: Final = either(
+    r"\bchoosing",
+    r"\bchoose (?:from|one of)(?: these| the following)?(?: availability)?(?: zones?)?",
+    r"\bfollowing (?:availability )?zones?",
+    r"try(?:ing)? (?:your request |again )?in(?: the| one of)?(?: zones?)?",
+    r"(?:suggested|alternative|available|other) zones?(?: are| is)?",
+    r"only (?:available|supported|offered) in(?: the)?(?: zones?)?",
+)
 _SUGGESTED: Final = (
-    re.compile(rf"(?i)\bchoosing ((?:{_ZONE['aws']}(?:, ?|,? and |,? or )?)+)"),
     re.compile(r"(?i)zonesavailable['\"]?: ?['\"\[]*([a-z0-9, '\"-]*?)(?=['\"\]]* ?,? ?(?:['\"]?[a-z_]+['\"]? ?:|[}\]]|$))"),
-    re.compile(rf"(?i)trying your request in the ((?:{_ZONE['gcp']}(?:, ?|,? and )?)+) zone"),
+    re.compile(rf"(?i){_ADVICE}:? ?['\"(\[]?((?:{_ANY_ZONE}['\"]?(?:, ?|,? and |,? or )?['\"]?)+)"),
+    re.compile(r"(?i)supported zones? (?:for location '[^']{1,40}' )?(?:is|are):? '((?:\d(?:, ?)?){0,9})'"),
 )
 _FAILED_ZONE: Final = (
     re.compile(
@@ -65,23 +73,33 @@ _LIMIT: Final = (
     re.compile(rf"(?i)\blimit['\"]?:? ?['\"]?{_NUMBER}"),
     re.compile(rf"(?i)limited by user quota ?\[?{_NUMBER}"),
     re.compile(rf"(?i)cannot create more than {_NUMBER}"),
-    re.compile(rf"(?i)allow(?:s|ed)(?: for)?:? {_NUMBER}"),
+    re.compile(rf"(?i)service limit '[^']{{1,120}}' is {_NUMBER}"),
+    re.compile(rf"(?i)storage limit of {_NUMBER}"),
 )
 _USAGE: Final = (
     re.compile(rf"(?i)current usage:? {_NUMBER}"),
     re.compile(rf"(?i)currently has {_NUMBER}"),
     re.compile(rf"(?i)\busage:? {_NUMBER}"),
+    re.compile(rf"(?i)current utilization of {_NUMBER}"),
 )
 _NEEDED: Final = (
     re.compile(rf"(?i)additional required:? {_NUMBER}"),
     re.compile(rf"(?i)requested at least {_NUMBER}"),
-    re.compile(rf"(?i)requested:? {_NUMBER}"),
+    re.compile(rf"(?i)requested(?: quota)?:? {_NUMBER}"),
+    re.compile(rf"(?i)request delta of {_NUMBER}"),
     re.compile(rf"(?i)requested more instances \({_NUMBER}"),
     re.compile(rf"(?i)contains {_NUMBER} new"),
+)
+_REMAINING: Final = (
+    re.compile(rf"(?i)remaining:? {_NUMBER}"),
+    re.compile(rf"(?i)quota allows for {_NUMBER}"),
+    re.compile(rf"(?i)left regional v?cpu quota {_NUMBER}"),
 )
 _QUOTA_NAME: Final = (
     re.compile(r"(?i)exceeding (?:the )?approved (.{1,60}?) quota"),
     re.compile(r"(?i)\bquota (?:limit )?'([\w .:/-]{1,80})'"),
+    re.compile(r"(?i)service limit '([\w .:/-]{1,120})'"),
+    re.compile(r"(?i)\bfor family (\w{1,60})"),
     re.compile(r"(?i)quota metric '([\w .:/-]{1,80})'"),
     re.compile(r"(?i)quota metrics exceed quota limits: ?([\w./-]{1,100})"),
     re.compile(r"(?i)\bquota ([a-z0-9]+(?:_[a-z0-9]+)+)\b"),
@@ -101,12 +119,13 @@ _WAIT: Final = (
         r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b"
     ),
     re.compile(r"(?i)retry-?after(-ms)?['\"]?\s*[:=]\s*\[?['\"]?(\d{1,6}(?:\.\d{1,3})?)\b(?! ?\w{3} \d{4})"),
-    re.compile(r"(?i)retry_?delay['\"]?\s*[:{]{0,2}\s*(?:seconds:)?\s*['\"]?(\d{1,6}(?:\.\d{1,3})?)()"),
+    re.compile(r"(?i)retry_?delay['\"]?\s*[:{]{0,2}\s*(?:seconds:)?\s*['\"]?(\d{1,6}(?:\.\d{1,9})?)()"),
 )
 _RETRY_AT: Final = re.compile(rf"(?i)retry-?after['\"]?\s*[:=]\s*['\"]?({TIME})")
 _DEADLINE: Final = re.compile(
     rf"(?i)['\"]?(?:time|notbefore|termination-?time|windowstarttime|window_start_time|executetime|starttime)['\"]?\s*:\s*['\"]?({TIME})"
 )
+_REGIONS: Final = re.compile(r"(?i)available regions for the resource type (?:is|are) '([a-z0-9, ]{1,2000})'")
 _DISK: Final = re.compile(r"(?i)resource type: ?((?:pd|hyperdisk|local)-[\w-]+)")
 _RESOURCE_TYPE: Final = re.compile(r"(?i)resources? of type '?([\w./]{1,60})'?|resource type ([a-z]\w{3,40})$")
 _ACCELERATOR: Final = re.compile(r"(?i)attachment['\"]?: ?['\"]?((?:nvidia|tpu|ct)[\w-]+)|(nvidia-[\w-]+) accelerator")
@@ -130,7 +149,7 @@ def suggested_zones(text: str) -> tuple[str, ...] | None:
     """Returns the zones that a text advises, in its order; empty when it says that there are none; None when it is silent."""
     for pattern in _SUGGESTED:
         if found := pattern.search(text):
-            return tuple(zone.lower() for zone in re.findall(rf"(?i)\b{_ANY_ZONE}", found.group(1)))
+            return tuple(zone.lower() for zone in re.findall(rf"(?i)\b{_ANY_ZONE}|\b\d\b", found.group(1)))
     return None
 
 
@@ -141,6 +160,8 @@ def _places(evidence: Evidence, _meaning: Meaning) -> Hints:
         hints["suggested_zones"] = list(zones)
     if failed := _first(_FAILED_ZONE, evidence.full):
         hints["failed_zone"] = failed.lower()
+    if regions := _REGIONS.search(evidence.text):
+        hints["suggested_regions"] = [name.strip().lower() for name in regions.group(1).split(",") if name.strip()]
     if disk := _DISK.search(evidence.text):
         hints["resource"] = disk.group(1).lower()
     if accelerator := _ACCELERATOR.search(evidence.text):
@@ -160,7 +181,7 @@ def _kind(evidence: Evidence, _meaning: Meaning) -> Hints:
 
 def _quota(evidence: Evidence, meaning: Meaning) -> Hints:
     hints: Hints = {}
-    for name, patterns in (("limit", _LIMIT), ("usage", _USAGE), ("needed", _NEEDED)):
+    for name, patterns in (("limit", _LIMIT), ("usage", _USAGE), ("needed", _NEEDED), ("remaining", _REMAINING)):
         if value := _first(patterns, evidence.text):
             hints[name] = _amount(value)
     if name := _first(_QUOTA_NAME, evidence.text):

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from hostler.catalog.error_rules.times import TIME
 from hostler.catalog.error_rules.words import Rule, Source, either, row
 
 _READ_ON: Final = "2026-12-01"
@@ -30,14 +31,12 @@ _ALIBABA_EVENT: Final = r"(?:systemmaintenance|systemfailure|instancefailure|ins
 _AZURE_ENDS: Final = ("preempt", "reboot", "redeploy", "terminate")
 
 NOTICES: Final = (
-    # Nothing is announced: the answer of each service when all is well.
-    Rule(text=r"^(?:none|false|\[ ?\]|\{ ?\}|null)$", then=STAYS),
+    # Nothing is announced.
     Rule(text=r"['\"]events['\"] ?: ?\[ ?\]", then=STAYS),
     Rule(text=r"no notifications have been received", then=STAYS.with_(source=_GCE)),
-    Rule(text=r"^true$", then=GOES.with_(source=_GCE)),
     # Amazon.
     Rule(text=_says("action", *_ENDS), also=r"\btime['\"]? ?[:=]", then=GOES),
-    Rule(text=r"rebalance recommendation|^\{ ?['\"]noticetime['\"]", then=STAYS),
+    Rule(text=r"rebalance recommendation|\bnoticetime['\"]? ?:", then=STAYS),
     Rule(text=r"spot instance interruption warning|capacity block (?:reservation )?expiration warning", then=GOES),
     Rule(text=_says("instance-action", *_ENDS), then=GOES),
     Rule(text=r"instance state-change notification", also=_says("state", "pending", "running"), then=STAYS),
@@ -53,7 +52,13 @@ NOTICES: Final = (
         then=GOES.with_(source=_GCE),
     ),
     Rule(
-        text=r"compute\.instances\.(?:migrateonhostmaintenance|automaticrestart|guestterminate)", then=STAYS.with_(source=_GCE)
+        text=r"compute\.instances\.(?:migrateonhostmaintenance|automaticrestart|guestterminate)",
+        then=STAYS.with_(source=_GCE),
+    ),
+    Rule(
+        text=r"methodname['\"]? ?: ?['\"]?\w{1,10}\.compute\.instances\.(?:stop|delete|reset|suspend)",
+        unless=_FAULT,
+        then=STAYS.with_(source=_GCE),
     ),
     Rule(text=r"\bwindow_?starttime\b", then=GOES.with_(source=_GCE)),
     Rule(text=_says("maintenance_?status", "pending", "ongoing"), then=GOES.with_(source=_GCE)),
@@ -78,6 +83,16 @@ NOTICES: Final = (
 )
 """Met in order, for calls that read (or are not known); the text alone decides."""
 
+METADATA: Final = r"imds|metadata|termination-time|instance-action|maintenance|scheduledevents|lifecycle-state"
+"""Calls that read a machine's own notices: there, a path that is not found, an empty list or a bare word is an answer."""
+
+BARE: Final = (
+    Rule(text=r"\b404\b|not found|^$", then=STAYS),
+    Rule(text=rf"\b(?:true|terminat(?:ed|ing))\b|(?<!\w){TIME}", then=GOES),
+    Rule(text=r"\b(?:none|false|null|inservice)\b|\[ ?\]|\{ ?\}", then=STAYS),
+)
+"""Met after ``NOTICES``, in order."""
+
 ANYWHERE: Final = (
     Rule(text=r"server\.spotinstance(?:termination|shutdown)|\binterrupted_by_no_capacity\b", then=GOES),
     Rule(
@@ -86,5 +101,10 @@ ANYWHERE: Final = (
         then=GOES,
     ),
     Rule(text=r"(?:preemption|eviction|interruption) notice|preempted due to spot|\bevicted\b.{0,80}\bspot\b", then=GOES),
+    Rule(
+        text=r"(?:terminated|stopped|shut ?down|lost|interrupted) (?:due to|by|because of) (?:a )?(?:spot )?"
+        r"(?:preemption|eviction|interruption|reclaim)",
+        then=GOES,
+    ),
 )
 """Unmistakable whatever the call was."""

@@ -23,15 +23,17 @@ _STAMP: Final = re.compile(
     r"(?m)^[ \t]*(?:[IWEFD] ?)?"
     r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ][\d:.,]{5,20}(?:Z|[+-]\d\d:?\d\d)?\]?|\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?)[ \t]+"
     r"(?:\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\]?[ \t]*)?"
-    r"(?:[\w./-]{1,80}\.(?:py|go|java|rs|ts):\d+[\])]?[ \t]*)?(?:--?[ \t]+)?"
+    r"(?:[\w./-]{1,80}\.(?:py|go|java|rs|ts):\d+[\])]?[ \t]*)?(?:--?[ \t]+)?(?=\S)"
 )
+_FRAMES: Final = str.maketrans({"\\": "", "│": "", "╷": "", "╵": "", "’": "'"})  # noqa: RUF001 - as portals set it
+"""Backslashes that are left, the frames that Terraform draws, and typographic quotes."""
 _URL: Final = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,10}://[^\s\"'<>)\]]+")
 _RETRIES_SPENT: Final = re.compile(
     r"(?i)(?:failed to get rate limit token,? ?)?retry quota exceeded(?:, \d+ available, \d+ requested)?"
 )
 _MAX_ATTEMPTS: Final = re.compile(r"(?i)exceeded maximum number of attempts, \d+,?|\(reached max retries: \d+\)")
 
-TOKEN: Final = r"[A-Za-z][A-Za-z0-9]*(?:[._/-][A-Za-z0-9]+)*"  # noqa: S105 - a pattern of words, no secret
+TOKEN: Final = r"[A-Za-z][A-Za-z0-9]*(?:[._-][A-Za-z0-9]+)*"  # noqa: S105 - a pattern of words, no secret
 _TOKENS: Final = re.compile(rf"(?<![A-Za-z0-9]){TOKEN}")
 _BEFORE_CODE: Final = either(
     r"\b(?:error)?[ _-]?(?:code|reason|status|type)s?['\"]?\s*[:=]\s*['\"(]?",
@@ -94,7 +96,7 @@ _DELETES: Final = either(
 )
 _STARTS: Final = either(
     r"startinstance",
-    r"instances?[./_-]start",
+    r"(?:instance|machine|vm|node)s?[./_ -]start",
     r"vm start",
     r"start ?(?:vm|node|virtual|instance)",
     r"\bstart$",
@@ -118,7 +120,11 @@ _EFFECTS: Final[tuple[tuple[re.Pattern[str], Effect], ...]] = (
     (re.compile(_READS, re.IGNORECASE), "read"),
     (re.compile(_CREATES, re.IGNORECASE), "create"),
 )
-_CALLED: Final = re.compile(r"(?i)when calling the (\w+) operation|operation error [\w ]+: (\w+)")
+_CALLED: Final = re.compile(
+    r"(?i)when calling the (\w{1,60}) operation|operation error [\w ]{1,60}: (\w{1,60})"
+    r"|\(gcloud(?:\.[\w-]{1,40}){1,6}?\.([\w-]{1,40})\)"
+    r"|client#(\w{1,60}):|performing (\w{1,60}):"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +184,7 @@ def flatten(text: str) -> str:
     text = _ESCAPED_CHAR.sub(lambda found: chr(int(found.group(1), 16)), text)
     text = re.sub(r"\\+[nr]", "\n", text)
     text = re.sub(r"\\+t", " ", text)
-    text = _STAMP.sub("", text.replace("\\", ""))
+    text = _STAMP.sub("", text.translate(_FRAMES))
     for entity, char in (
         ("&quot;", '"'),
         ("&#34;", '"'),
@@ -189,7 +195,7 @@ def flatten(text: str) -> str:
         ("&amp;", "&"),
     ):
         text = text.replace(entity, char)
-    return " ".join(text.replace("’", "'").split())  # noqa: RUF001 - some portals set typographic quotes
+    return " ".join(text.split())
 
 
 def told(text: str) -> str:

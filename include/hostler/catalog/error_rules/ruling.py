@@ -12,10 +12,10 @@ from typing import Final, Literal
 
 from hostler.catalog.error_rules import alibaba, aws, azure, google, notices, shape, texts
 from hostler.catalog.error_rules.reading import Evidence
-from hostler.catalog.error_rules.times import TIME
 from hostler.catalog.error_rules.words import Effect, Meaning, Rule
 from hostler.cloud.errors import (
     AnswerLostError,
+    CloudConfigError,
     CloudUnavailableError,
     InsufficientCapacityError,
     NodeNotFoundError,
@@ -27,6 +27,8 @@ Basis = Literal["code", "family", "text", "status", "nothing"]
 
 _TOO_MANY_REQUESTS: Final = 429
 _REFUSED: Final = (401, 403)
+_TELLING: Final = (401, 429)
+"""These say all that a code would."""
 _BAD_REQUEST: Final = 400
 _SERVER_ERROR: Final = 500
 
@@ -75,6 +77,8 @@ def _raw(evidence: Evidence) -> tuple[Meaning, Basis]:
         if found := step(table, evidence):
             return found, basis
     default = by_status(evidence.status, evidence.effect, is_403_auth=table.is_403_auth)
+    if evidence.status in _TELLING:
+        return default, "code"
     return default, "status" if evidence.status else "nothing"
 
 
@@ -89,6 +93,8 @@ def for_effect(meaning: Meaning, effect: Effect) -> Meaning:
         return meaning.with_(error=CloudUnavailableError)
     if meaning.error is TeardownRefusedError and effect not in {"delete", "unknown"}:
         return meaning.with_(action="fatal_config")
+    if effect == "delete" and meaning.is_weak and meaning.action == "fatal_config":
+        return shape.BUSY
     if meaning.error is NodeNotFoundError and effect == "delete":
         return meaning.with_(action="no_action", error=NodeNotFoundError)
     return meaning
@@ -127,16 +133,10 @@ def by_status(status: int, effect: Effect, *, is_403_auth: bool = True) -> Meani
 def _notice(_table: Table, evidence: Evidence) -> Meaning | None:
     if evidence.effect in {"delete", "create", "start"}:
         return None
-    if re.fullmatch(rf"(?i)['\"]?{TIME}['\"]?", evidence.text):
-        return notices.GOES
-    if _METADATA.search(evidence.call) and (not evidence.text or _ABSENT.search(evidence.text)):
-        return notices.STAYS
-    return first(notices.NOTICES, evidence)
-
-
-_METADATA: Final = re.compile(r"(?i)imds|metadata|termination-time|instance-action|maintenance|scheduledevents")
-_ABSENT: Final = re.compile(r"(?i)\b404\b|not found")
-"""The path of a notice is not there as long as there is none."""
+    found = first(notices.NOTICES, evidence)
+    if found is None and _pattern(notices.METADATA).search(evidence.call):
+        return first(notices.BARE, evidence)
+    return found
 
 
 def _rate(_table: Table, evidence: Evidence) -> Meaning | None:
@@ -161,11 +161,24 @@ def _code(table: Table, evidence: Evidence) -> Meaning | None:
     if table.codes:
         return of_codes(table, evidence, weak=False)
     lent = (of_codes(other, replace(evidence, cloud=cloud), weak=False) for cloud, other in TABLES.items())
-    return next((meaning for meaning in lent if meaning), None)
+    return next((meaning for meaning in lent if meaning and meaning.error is not CloudConfigError), None)
 
 
 def _text(_table: Table, evidence: Evidence) -> Meaning | None:
-    return first(notices.ANYWHERE, evidence) or first(texts.TEXTS, evidence)
+    """Returns what the words say, also those of a code that is a sentence (``insufficient_funds``, ``NotEnoughResources``)."""
+    found = first(notices.ANYWHERE, evidence) or first(texts.TEXTS, evidence)
+    if found and found.action != "fatal_config":
+        return found
+    worded = replace(evidence, text=_SEAMS.sub(" ", evidence.text))
+    return first(texts.TEXTS, worded) or found
+
+
+_SEAMS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|[_/-]")
+"""Where the words of a code meet."""
+
+
+def _wrong_family(_table: Table, evidence: Evidence) -> Meaning | None:
+    return shape.WRONG if any(shape.WRONG_FAMILY.search(code) for code in evidence.codes) else None
 
 
 def _own_retries(_table: Table, evidence: Evidence) -> Meaning | None:
@@ -193,6 +206,7 @@ _STEPS: Final[tuple[tuple[Callable[[Table, Evidence], Meaning | None], Basis], .
     (_text, "text"),
     (_own_retries, "text"),
     (_weak_code, "code"),
+    (_wrong_family, "family"),
 )
 """Met in order; the first that finds something decides."""
 

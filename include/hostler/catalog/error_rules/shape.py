@@ -27,13 +27,27 @@ OWN_RETRIES: Final = row("throttle_backoff", "client", _GO_SDK, hints={"own_retr
 CODE_FAMILIES: Final = (
     # Order counts: a quota's text speaks of capacity ("more vCPU capacity than your current limit").
     (re.compile(r"(?i)throttl|rate_?limit|request_?limit|request_?rate|too_?many_?requests|rate_?exceeded"), RATE),
-    (re.compile(r"(?i)^(?:un)?auth|access_?denied|not_?authori[sz]ed|expired_?token|credential|signature"), DENIED),
-    (re.compile(r"(?i)(?:limit|quota|count)_?(?:exceed|reached)"), QUOTA),
-    (re.compile(r"(?i)capacity|out_?of_?resource|pool_?exhausted|no_?stock|stock_?out|sold_?out|allocation_?failed"), STOCK),
+    (
+        re.compile(
+            r"(?i)^(?:un)?auth|access_?denied|permission_?denied|not_?authori[sz]ed|not_?authenticated|expired_?token|credential|signature"
+            r"|balance|arrear|insufficient_?funds|payment|account_?status|invalid[-_]?api[-_]?key"
+        ),
+        DENIED,
+    ),
+    (re.compile(r"(?i)(?:limit|quota|count)[._-]?(?:exceed|reached|failure)"), QUOTA),
+    (
+        re.compile(
+            r"(?i)capacity|out[._-]?of[._-]?(?:resource|stock)|pool_?exhausted|no_?stock|stock_?out|sold_?out|allocation_?failed"
+            r"|not_?enough_?resource|lack_?resource|resource_?unavailable"
+        ),
+        STOCK,
+    ),
     (re.compile(r"(?i)already_?exists?"), ADOPT),
-    (re.compile(r"^(?:Invalid|Malformed|Missing|Unknown|Unsupported)(?![a-z])"), WRONG),
 )
 """How codes of one kind are spelled, where a code stands; met in order."""
+
+WRONG_FAMILY: Final = re.compile(r"^(?:Invalid|Malformed|Missing|Unknown|Unsupported)(?![a-z])")
+"""Codes of wrong orders: believed when nothing else in the answer says more ("InvalidAccount.InsufficientBalance")."""
 
 WORD_FAMILIES: Final = (
     (
@@ -41,9 +55,12 @@ WORD_FAMILIES: Final = (
         RATE,
     ),
     (re.compile(r"spot\w*(?:limit|count|quota)_?exceeded"), QUOTA.with_(scope="region+spot", error=SpotUnavailableError)),
-    (re.compile(r"(?:limit|quota)_?exceed(?:ed)?(?![a-z])|countlimitreached"), QUOTA),
+    (re.compile(r"(?:limit|quota)[._-]?exceed(?:ed)?(?![a-z])|countlimitreached|quotafailure"), QUOTA),
     (
-        re.compile(r"insufficient_?\w*capacity|resource_pool_exhausted|zonal_?allocation_?failed|allocation_?failed|\.nostock"),
+        re.compile(
+            r"insufficient[-_]?\w*capacity|resource_pool_exhausted|allocation_?failed|\.nostock|_stockout|out\.of\.resources"
+            r"|notenoughresource|lackresource"
+        ),
         STOCK,
     ),
     (
@@ -65,7 +82,7 @@ _RATE_TEXT: Final = either(
     r"flow control",
     rf"(?:requests?|queries|calls|operations|mutations|reads|writes)(?: \w{{1,20}}){{0,3}} per (?:\w{{1,20}} ){{0,3}}?{_UNITS}",
     r"requests? per \d+ seconds",
-    r"number of \w{0,20} ?requests .{0,300}exceeded",
+    r"number of ['\w]{0,20} ?requests .{0,300}exceeded",
     r"concurrent operations? (?:limit|quota)",
     r"qps (?:limit|quota)",
     r"requests? (?:limit|quota) (?:has been |is )?(?:exceeded|reached)",

@@ -108,6 +108,10 @@ TEXTS: Final = (
         then=QUOTA.with_(action="switch_capacity_type", scope="zone+type+spot"),
     ),
     Rule(
+        text=r"(?:service|server|api|endpoint|system|backend)s? (?:is |are )?(?:currently |temporarily )?unavailable",
+        then=LOST,
+    ),
+    Rule(
         text=either(
             rf"\b{_NO} {_GOODS}.{{0,120}}\b(?:in|for) (?:the |this |any |your |that )?(?:[\w-]{{1,20}} )?{_PLACE}",
             rf"(?:un|not )available in (?:the |this |any )?{_PLACE}",
@@ -123,7 +127,8 @@ TEXTS: Final = (
             r"out of (?:host )?capacity",
             r"sold out|out of stock|stock-?out",
             r"(?:resource|capacity) pool",
-            r"currently unavailable",
+            r"currently unavailable|resources? (?:is |are )?(?:temporarily )?unavailable",
+            r"insufficient [\w./-]{0,40}gpu",
             r"insufficient[-_ ]capacity|capacity[-_ ](?:error|constraint)",
             r"capacity (?:is |was )?(?:not available|unavailable|exhausted|limited)",
             r"can ?not (?:provision|allocate|launch) any more",
@@ -144,7 +149,9 @@ TEXTS: Final = (
             r"(?:invalid|bad|wrong|missing|expired) (?:api[ -_]?)?(?:key|token|credentials?)",
             r"authenticat\w{1,4} (?:failed|error|required|credentials)",
             r"credentials? .{0,40}(?:expired|invalid|not found|missing)",
-            r"token .{0,20}expired",
+            r"\b(?:api[ -_]?)?(?:key|token) .{0,40}(?:expired|invalid|revoked|deleted)",
+            r"failed to authenticate|complete authentication was not provided",
+            r"account .{0,20}(?:inactive|not active)",
             r"(?:could not|unable to) (?:find|locate|load) .{0,30}credentials",
             r"insufficient (?:permission|privilege|authentication)",
             r"signature .{0,30}not match",
