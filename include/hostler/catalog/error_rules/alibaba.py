@@ -127,7 +127,7 @@ CODES: Final[dict[str, Meaning]] = {
 
 RULES: Final = (
     Rule(text=r"out of stock|sold out|no ?stock\b|库存不足|资源不足|售罄", then=_STOCK),
-    Rule(text=r"(?:is )?no longer (?:available for|on) sale|zone is not on sale", then=_GONE_ZONE),
+    Rule(text=r"no longer (?:available for|on) sale|zone is not (?:on sale|allowed|available for purchase)", then=_GONE_ZONE),
     Rule(text=r"out of usage", then=_TYPE.with_(source=_thread("denverdino/aliyungo#78"))),
     Rule(
         text=r"(?:this |the specified )?(?:resource|instance) ?type.{0,40}(?:is not supported|not available|not authori[sz]ed)",

@@ -7,7 +7,8 @@ from typing import Final
 
 from hostler.catalog.error_rules import shape, texts
 from hostler.catalog.error_rules.reading import Evidence, flatten
-from hostler.catalog.error_rules.ruling import TABLES, Basis, Table, by_family, by_status, first, for_effect, of_codes
+from hostler.catalog.error_rules.ruling import Basis, by_family, by_status, first, for_effect, of_codes
+from hostler.catalog.error_rules.tables import TABLES, Table
 from hostler.catalog.error_rules.words import Effect, Meaning
 from hostler.cloud.errors import (
     CloudAuthError,
@@ -43,6 +44,8 @@ def answered(cloud: str, *, code: str, text: str, status: int, effect: Effect) -
 
 def _raw(evidence: Evidence, code: str) -> tuple[Meaning, Basis]:
     table = TABLES[evidence.cloud]
+    if opening := first(table.opening, evidence):
+        return opening, "code"
     if listed := _listed(table, evidence):
         return listed, "code"
     if family := by_family((code,)):

@@ -191,7 +191,7 @@ _NOT_IN_ZONE: Final = row(
 _SAGEMAKER: Final = Source("SageMaker developer guide, capacity and service limit errors", _READ_ON)
 _EKS: Final = Source("EKS user guide, Troubleshooting, insufficient capacity", _READ_ON)
 
-RULES: Final = (
+OPENING: Final = (
     Rule(
         text=r"availability zone, does not currently have sufficient capacity|unsupportedavailabilityzone",
         then=row("next_zone", "zone", _EKS),
@@ -200,6 +200,14 @@ RULES: Final = (
         text=r"parameter availability ?zone is invalid.{0,200}following availability zones",
         then=row("next_zone", "zone", _ERRORS, hints={"permanent": True}),
     ),
+)
+"""Texts that name zones which would do: they count more than the code that comes with them."""
+
+RULES: Final = (
+    # What the listed codes come with, for wrappers that drop the code.
+    Rule(text=r"current vcpu limit of \d+", then=CODES["VcpuLimitExceeded"]),
+    Rule(text=r"max spot instance count exceeded", then=CODES["MaxSpotInstanceCountExceeded"]),
+    Rule(text=r"quota for maximum fleet requests", then=CODES["MaxFleetCountExceeded"]),
     Rule(
         text=r"unable to provision requested (?:ml )?compute capacity",
         then=row("next_instance_type", "region+type", _SAGEMAKER),

@@ -162,7 +162,7 @@ RULES: Final = (
         then=row("fatal_quota", "region", _AKS, unit="vCPU"),
     ),
     Rule(
-        text=r"zones? .{0,200}not supported\. .{0,20}supported zones? (?:for location )?.{0,40}(?:is|are) '\d"
+        text=r"zone(?:s|\(s\))? .{0,200}not supported\. .{0,20}supported zones? (?:for location )?.{0,40}(?:is|are) '\d"
         r"|availability zone .{0,80}not supported",
         then=_ZONAL.with_(source=_AKS, hints={"permanent": True}),
     ),

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from hostler.catalog.error_rules.hints import hints_of
 from hostler.catalog.error_rules.reading import read, told
-from hostler.catalog.error_rules.ruling import cloud_of, decide
+from hostler.catalog.error_rules.ruling import decide
+from hostler.catalog.error_rules.tables import cloud_of
 from hostler.catalog.error_rules.words import RETRY_ATTEMPTS, Action
 
 _log = logging.getLogger(__name__)

@@ -1,70 +1,16 @@
-"""Takes the facts out of a text that help the next step: zones, type, region, quota, prices, waiting times, deadlines."""
+"""Takes the facts out of a text that help the next step: quota, prices, waiting times, deadlines; places come from ``places``."""
 
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from hostler.catalog.error_rules.places import failed_zone, suggested_regions, suggested_zones, type_and_region
 from hostler.catalog.error_rules.reading import Evidence
 from hostler.catalog.error_rules.times import TIME, utc
-from hostler.catalog.error_rules.words import Meaning, either
+from hostler.catalog.error_rules.words import Meaning
 
 Hints = dict[str, Any]
 
-_ZONE: Final = {
-    "aws": r"[a-z]{2}(?:-[a-z]{1,20}){1,3}-\d{1,2}(?:-[a-z]{1,6}-\d{1,2})?[a-z]\b",
-    "gcp": r"[a-z]{2,20}(?:-[a-z]{1,20}){1,2}\d{1,2}-[a-z]\b",
-}
-_ANY_ZONE: Final = either(_ZONE["aws"], _ZONE["gcp"], r"cn-[a-z]{3,20}-[a-z]\b")
-_GOOGLE_SHAPES: Final = either(
-    "standard",
-    "highmem",
-    "highcpu",
-    "highgpu",
-    "megagpu",
-    "ultragpu",
-    "hightpu",
-    "edgegpu",
-    "micro",
-    "small",
-    "medium",
-    "custom",
-)
-_COMPASS: Final = either("northeast", "northwest", "southeast", "southwest", "north", "south", "east", "west", "central")
-_TYPE: Final = {
-    "aws": r"\b(?:[a-z]{1,4}-?\d[a-z0-9-]{0,12})\.(?:\d{0,3}x?large|metal(?:-\w{1,8})?|nano|micro|small|medium)\b",
-    "gcp": rf"\b[a-z]{{1,2}}\d{{1,2}}[a-z]{{0,2}}-{_GOOGLE_SHAPES}[\w-]{{0,30}}\b|\bv\d[a-z]{{0,2}}(?:litepod)?-\d{{1,4}}\b",
-    "azure": r"\bstandard_[a-z]{1,4}\d\w{0,30}\b",
-    "alibaba": r"\becs\.[\w-]{1,20}\.[\w-]{1,20}\b",
-}
-_REGION: Final = {
-    "aws": rf"\b[a-z]{{2}}(?:-gov|-iso\w?)?-{_COMPASS}-\d\b",
-    "gcp": r"(?<=region )[a-z]{2,20}-[a-z]{2,20}\d{1,2}\b|(?<=regions/)[a-z]{2,20}-[a-z]{2,20}\d{1,2}\b",
-    "azure": r"(?<=location: )[a-z0-9]{1,30}|(?<=location ')[a-z0-9 ]{1,30}(?=')",
-    "alibaba": r"(?<=ecs\.)(?:cn|ap|us|eu|me)-[a-z]{2,20}(?:-\d{1,2})?(?=\.aliyuncs)",
-}
-_ADVICE: Final = either(
-    r"\bchoosing",
-    r"\bchoose (?:from|one of)(?: these| the following)?(?: availability)?(?: zones?)?",
-    r"\bfollowing (?:availability )?zones?",
-    r"try(?:ing)? (?:your request |again )?in(?: the| one of)?(?: zones?)?",
-    r"(?:suggested|alternative|available|other) zones?(?: are| is)?",
-    r"only (?:available|supported|offered) in(?: the)?(?: zones?)?",
-)
-_SUGGESTED: Final = (
-    re.compile(r"(?i)zonesavailable['\"]?: ?['\"\[]*([a-z0-9, '\"-]*?)(?=['\"\]]* ?,? ?(?:['\"]?[a-z_]+['\"]? ?:|[}\]]|$))"),
-    re.compile(rf"(?i){_ADVICE}:? ?['\"(\[]?((?:{_ANY_ZONE}['\"]?(?:, ?|,? and |,? or )?['\"]?)+)"),
-    re.compile(r"(?i)supported zones? (?:for location '[^']{1,40}' )?(?:is|are):? '((?:\d(?:, ?)?){0,9})'"),
-)
-_FAILED_ZONE: Final = (
-    re.compile(
-        rf"(?i)(?:availability zone you requested|requested availability zone|availability zone)s? ?[:(]? ?['\"(]?({_ANY_ZONE})"
-    ),
-    re.compile(rf"(?i)zones/({_ANY_ZONE})"),
-    re.compile(rf"(?i)(?:unavailable|exhausted|capacity) in (?:the )?(?:zone )?['\"]?({_ANY_ZONE})"),
-    re.compile(rf"(?i)\bzone['\"]?:? ?['\"]?({_ANY_ZONE})"),
-    re.compile(rf"(?i)\bin ({_ANY_ZONE})\b"),
-    re.compile(r"(?i)in location '[^']{1,40}' zones? '([^']{1,20})'"),
-)
 _NUMBER: Final = r"(\d{1,15}(?:\.\d{1,9})?)(?!\d)"
 _LIMIT: Final = (
     re.compile(rf"(?i)current limit:? {_NUMBER}"),
@@ -125,7 +71,6 @@ _RETRY_AT: Final = re.compile(rf"(?i)retry-?after['\"]?\s*[:=]\s*['\"]?({TIME})"
 _DEADLINE: Final = re.compile(
     rf"(?i)['\"]?(?:time|notbefore|termination-?time|windowstarttime|window_start_time|executetime|starttime)['\"]?\s*:\s*['\"]?({TIME})"
 )
-_REGIONS: Final = re.compile(r"(?i)available regions for the resource type (?:is|are) '([a-z0-9, ]{1,2000})'")
 _DISK: Final = re.compile(r"(?i)resource type: ?((?:pd|hyperdisk|local)-[\w-]+)")
 _RESOURCE_TYPE: Final = re.compile(r"(?i)resources? of type '?([\w./]{1,60})'?|resource type ([a-z]\w{3,40})$")
 _ACCELERATOR: Final = re.compile(r"(?i)attachment['\"]?: ?['\"]?((?:nvidia|tpu|ct)[\w-]+)|(nvidia-[\w-]+) accelerator")
@@ -145,38 +90,24 @@ def hints_of(evidence: Evidence, meaning: Meaning) -> Hints:
     return found | dict(meaning.hints)
 
 
-def suggested_zones(text: str) -> tuple[str, ...] | None:
-    """Returns the zones that a text advises, in its order; empty when it says that there are none; None when it is silent."""
-    for pattern in _SUGGESTED:
-        if found := pattern.search(text):
-            return tuple(zone.lower() for zone in re.findall(rf"(?i)\b{_ANY_ZONE}|\b\d\b", found.group(1)))
-    return None
-
-
 def _places(evidence: Evidence, _meaning: Meaning) -> Hints:
     hints: Hints = {}
     zones = suggested_zones(evidence.full)
     if zones is not None:
         hints["suggested_zones"] = list(zones)
-    if failed := _first(_FAILED_ZONE, evidence.full):
-        hints["failed_zone"] = failed.lower()
-    if regions := _REGIONS.search(evidence.text):
-        hints["suggested_regions"] = [name.strip().lower() for name in regions.group(1).split(",") if name.strip()]
+    if failed := failed_zone(evidence.full, zones or ()):
+        hints["failed_zone"] = failed
+    if regions := suggested_regions(evidence.text):
+        hints["suggested_regions"] = regions
     if disk := _DISK.search(evidence.text):
         hints["resource"] = disk.group(1).lower()
     if accelerator := _ACCELERATOR.search(evidence.text):
         hints["accelerator"] = (accelerator.group(1) or accelerator.group(2)).lower()
-    return hints | _kind(evidence, _meaning)
+    return hints | type_and_region(evidence)
 
 
 def _kind(evidence: Evidence, _meaning: Meaning) -> Hints:
-    hints: Hints = {}
-    cloud = evidence.cloud
-    if (pattern := _TYPE.get(cloud)) and (kind := re.search(rf"(?i){pattern}", evidence.text)):
-        hints["type"] = kind.group(0) if cloud == "azure" else kind.group(0).lower()
-    if (pattern := _REGION.get(cloud)) and (region := re.search(rf"(?i){pattern}", evidence.full)):
-        hints["region"] = region.group(0).lower().replace(" ", "")
-    return hints
+    return type_and_region(evidence)
 
 
 def _quota(evidence: Evidence, meaning: Meaning) -> Hints:
@@ -190,7 +121,7 @@ def _quota(evidence: Evidence, meaning: Meaning) -> Hints:
         hints["resource"] = (resource.group(1) or resource.group(2)).rstrip(".")
     if unit := _unit(hints.get("quota", ""), evidence.text, meaning.unit):
         hints["unit"] = unit
-    return hints | _kind(evidence, meaning)
+    return hints | type_and_region(evidence)
 
 
 def _unit(quota: str, text: str, unit: str) -> str:
@@ -209,12 +140,12 @@ def _unit(quota: str, text: str, unit: str) -> str:
     return "vCPU" if re.search(r"(?i)\bv-?cpus?\b", text) else unit
 
 
-def _prices(evidence: Evidence, meaning: Meaning) -> Hints:
+def _prices(evidence: Evidence, _meaning: Meaning) -> Hints:
     hints: Hints = {}
     for name, patterns in (("bid", _BID), ("needed", _PRICE)):
         if value := _first(patterns, evidence.text):
             hints[name] = float(value)
-    return hints | _kind(evidence, meaning)
+    return hints | type_and_region(evidence)
 
 
 def _waiting(evidence: Evidence, _meaning: Meaning) -> Hints:
@@ -258,8 +189,8 @@ def _notice(evidence: Evidence, _meaning: Meaning) -> Hints:
         hints["vm"] = vm.group(1)
     if instance := _INSTANCE.search(evidence.text):
         hints["instance"] = instance.group(1)
-    if zone := _first(_FAILED_ZONE, evidence.full):
-        hints["zone"] = zone.lower()
+    if zone := failed_zone(evidence.full, ()):
+        hints["zone"] = zone
     return hints
 
 

@@ -23,7 +23,7 @@ def _says(key: str, *values: str) -> str:
 
 
 _OVER: Final = _says("(?:event)?(?:state|status)", "completed", "canceled", "cancelled", "executed", "avoided")
-_FAULT: Final = r"\berror\b|exhausted|quota|denied|no more capacity|insufficient"
+_FAULT: Final = r"\berror ?code|\berror['\"]? ?: ?\{ ?['\"]?code|failed|exhausted|quota|denied|no more capacity|insufficient"
 _ENDS: Final = ("terminate", "stop", "hibernate")
 _SCHEDULED: Final = r"(?:instance|system)-(?:reboot|stop|retirement|maintenance)"
 _HEALTH_EVENT: Final = r"aws_ec2_\w{0,60}(?:retirement|maintenance|reboot|stop|failure|termination)"

@@ -18,7 +18,10 @@ _TAIL: Final = 12_288
 _VALUES: Final = 20_000
 """Values that are read of a document given as such."""
 
-_ESCAPED_CHAR: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
+_ESCAPED_CHAR: Final = re.compile(r"(?<!\\)\\+u([0-9a-fA-F]{4})")
+_ESCAPED_LINE: Final = re.compile(r"(?<!\\)\\+[nr]")
+_ESCAPED_TAB: Final = re.compile(r"(?<!\\)\\+t")
+"""Each starts at the first of a row of backslashes, however long: searching from every one of them would take for ever."""
 _STAMP: Final = re.compile(
     r"(?m)^[ \t]*(?:[IWEFD] ?)?"
     r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ][\d:.,]{5,20}(?:Z|[+-]\d\d:?\d\d)?\]?|\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?)[ \t]+"
@@ -182,8 +185,7 @@ def flatten(text: str) -> str:
     if len(text) > _HEAD + _TAIL:
         text = f"{text[:_HEAD]} {text[-_TAIL:]}"
     text = _ESCAPED_CHAR.sub(lambda found: chr(int(found.group(1), 16)), text)
-    text = re.sub(r"\\+[nr]", "\n", text)
-    text = re.sub(r"\\+t", " ", text)
+    text = _ESCAPED_TAB.sub(" ", _ESCAPED_LINE.sub("\n", text))
     text = _STAMP.sub("", text.translate(_FRAMES))
     for entity, char in (
         ("&quot;", '"'),

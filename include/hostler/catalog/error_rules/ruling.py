@@ -1,17 +1,17 @@
 """Decides what an error means: notices, shared rules, the cloud's table, families of codes, texts, status, safe default.
 
-The order is what keeps a rate from being called a quota and stock from being called a permission; ``TABLES`` is the only place
-where a cloud is named.
+The order is what keeps a rate from being called a quota and stock from being called a permission.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final, Literal
 
-from hostler.catalog.error_rules import alibaba, aws, azure, google, notices, shape, texts
+from hostler.catalog.error_rules import notices, shape, texts
 from hostler.catalog.error_rules.reading import Evidence
+from hostler.catalog.error_rules.tables import NO_TABLE, TABLES, Table
 from hostler.catalog.error_rules.words import Effect, Meaning, Rule
 from hostler.cloud.errors import (
     AnswerLostError,
@@ -33,38 +33,6 @@ _BAD_REQUEST: Final = 400
 _SERVER_ERROR: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """One cloud's facts. ``is_code_first``: its codes are finer than its texts. ``is_403_auth``: HTTP 403 is about permissions."""
-
-    codes: Mapping[str, Meaning]
-    rules: tuple[Rule, ...]
-    is_code_first: bool = False
-    is_403_auth: bool = True
-
-
-TABLES: Final[dict[str, Table]] = {
-    "aws": Table(codes=aws.CODES, rules=aws.RULES, is_code_first=True),
-    "gcp": Table(codes=google.CODES, rules=google.RULES),
-    "azure": Table(codes=azure.CODES, rules=azure.RULES),
-    "alibaba": Table(codes=alibaba.CODES, rules=alibaba.RULES, is_code_first=True, is_403_auth=False),
-}
-_NO_TABLE: Final = Table(codes={}, rules=())
-
-_NAMES: Final = (
-    (r"aws|amazon|\bec2|\beks", "aws"),
-    (r"gcp|google|\bgce|\bgke|\btpu", "gcp"),
-    (r"azure|microsoft|\baks\b|\barm\b", "azure"),
-    (r"ali(?:baba|yun|cloud)|\backs?\b", "alibaba"),
-)
-
-
-def cloud_of(name: str) -> str:
-    """Returns the table's name for a cloud's name (``gcp-tpu``, ``EKS``); the name itself where there is no table."""
-    lower = name.strip().lower()
-    return next((table for pattern, table in _NAMES if re.search(pattern, lower)), lower)
-
-
 def decide(evidence: Evidence) -> tuple[Meaning, Basis]:
     """Returns what an error means, and what decided."""
     meaning, basis = _raw(evidence)
@@ -72,7 +40,7 @@ def decide(evidence: Evidence) -> tuple[Meaning, Basis]:
 
 
 def _raw(evidence: Evidence) -> tuple[Meaning, Basis]:
-    table = TABLES.get(evidence.cloud, _NO_TABLE)
+    table = TABLES.get(evidence.cloud, NO_TABLE)
     for step, basis in _STEPS:
         if found := step(table, evidence):
             return found, basis
@@ -85,7 +53,7 @@ def _raw(evidence: Evidence) -> tuple[Meaning, Basis]:
 def for_effect(meaning: Meaning, effect: Effect) -> Meaning:
     """Returns what a row means for the call that met it.
 
-    A lost answer is a matter of creates only: reads and deletes are made again. A machine that is not there is what a delete wanted.
+    A lost answer is a matter of creates only: reads and deletes are made again.
     """
     if effect == "start":
         return _for_start(meaning)
@@ -95,9 +63,14 @@ def for_effect(meaning: Meaning, effect: Effect) -> Meaning:
         return meaning.with_(action="fatal_config")
     if effect == "delete" and meaning.is_weak and meaning.action == "fatal_config":
         return shape.BUSY
-    if meaning.error is NodeNotFoundError and effect == "delete":
+    return _for_absent(meaning, effect) if meaning.error is NodeNotFoundError else meaning
+
+
+def _for_absent(meaning: Meaning, effect: Effect) -> Meaning:
+    """A delete wanted it gone; a create misses something that its order names; whoever looks may look too early."""
+    if effect == "delete":
         return meaning.with_(action="no_action", error=NodeNotFoundError)
-    return meaning
+    return meaning.with_(action="fatal_config") if effect == "create" else meaning
 
 
 def _for_start(meaning: Meaning) -> Meaning:
@@ -146,6 +119,10 @@ def _rate(_table: Table, evidence: Evidence) -> Meaning | None:
         return found
     scope = "project+region" if re.search(r"(?i)per (?:minute per )?region|perregion", evidence.text) else "project"
     return found.with_(scope=scope, error=found.error)
+
+
+def _opening(table: Table, evidence: Evidence) -> Meaning | None:
+    return first(table.opening, evidence)
 
 
 def _fine_code(table: Table, evidence: Evidence) -> Meaning | None:
@@ -199,6 +176,7 @@ def _family(table: Table, evidence: Evidence) -> Meaning | None:
 _STEPS: Final[tuple[tuple[Callable[[Table, Evidence], Meaning | None], Basis], ...]] = (
     (_notice, "text"),
     (_rate, "text"),
+    (_opening, "text"),
     (_fine_code, "code"),
     (_rule, "text"),
     (_code, "code"),

@@ -37,7 +37,7 @@ _NO: Final = either(
     r"exhausted",
 )
 _GOODS: Final = (
-    r"(?:[\w-]{1,30} ){0,4}?"
+    r"(?:[\w.-]{1,30} ){0,4}?"
     r"(?:capacity|gpus?|instances?|machines?|hosts?|nodes?|resources|offers?|inventory|stock|accelerators?|hardware|vms?|servers?)\b"
 )
 _PLACE: Final = r"(?:region|location|data ?cent(?:er|re))"
@@ -80,7 +80,7 @@ TEXTS: Final = (
             r"(?:insufficient|not (?:have )?enough|low|no|negative|lack of) ?(?:account )?(?:balance|funds?|credits?|money|payment)",
             r"payment (?:required|method|failed)",
             r"balance .{0,40}(?:not enough|too low|insufficient)",
-            r"lack of balance",
+            r"lack of balance|lacks? (?:credits?|funds?|balance)",
             r"\bbilling\b",
             r"past due|overdue",
             r"account .{0,40}(?:suspended|blocked|banned|disabled)",
@@ -143,7 +143,7 @@ TEXTS: Final = (
     Rule(
         text=either(
             r"not authori[sz]ed|unauthori[sz]ed|not authenticated|no permission|login required",
-            r"access (?:is )?denied",
+            r"access (?:is )?denied|authori[sz]ation failed",
             r"permissions? (?:denied|error|required)",
             r"\bforbidden\b",
             r"(?:invalid|bad|wrong|missing|expired) (?:api[ -_]?)?(?:key|token|credentials?)",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from hostler.catalog.aws_quota import Quota
 from hostler.catalog.error_rules.answers import answered, avoided
-from hostler.catalog.error_rules.hints import suggested_zones as zones_in
+from hostler.catalog.error_rules.places import suggested_zones as zones_in
 from hostler.catalog.error_rules.reading import told
 from hostler.cloud.errors import (
     AnswerLostError,
