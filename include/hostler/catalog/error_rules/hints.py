@@ -71,6 +71,7 @@ _RETRY_AT: Final = re.compile(rf"(?i)retry-?after['\"]?\s*[:=]\s*['\"]?({TIME})"
 _DEADLINE: Final = re.compile(
     rf"(?i)['\"]?(?:time|notbefore|termination-?time|windowstarttime|window_start_time|executetime|starttime)['\"]?\s*:\s*['\"]?({TIME})"
 )
+_SAID_TIME: Final = re.compile(rf"(?i)\b(?:at|by|before|after|on) ({TIME})")
 _DISK: Final = re.compile(r"(?i)resource type: ?((?:pd|hyperdisk|local)-[\w-]+)")
 _RESOURCE_TYPE: Final = re.compile(r"(?i)resources? of type '?([\w./]{1,60})'?|resource type ([a-z]\w{3,40})$")
 _ACCELERATOR: Final = re.compile(r"(?i)attachment['\"]?: ?['\"]?((?:nvidia|tpu|ct)[\w-]+)|(nvidia-[\w-]+) accelerator")
@@ -182,7 +183,7 @@ def _reconcile(evidence: Evidence, _meaning: Meaning) -> Hints:
 def _notice(evidence: Evidence, _meaning: Meaning) -> Hints:
     hints: Hints = {}
     bare = re.fullmatch(rf"(?i)['\"]?({TIME})['\"]?", evidence.text)
-    moment = bare or _DEADLINE.search(evidence.text)
+    moment = bare or _DEADLINE.search(evidence.text) or _SAID_TIME.search(evidence.text)
     if moment and (deadline := utc(moment.group(1))):
         hints["deadline"] = deadline
     if vm := _VM.search(evidence.text):

@@ -87,6 +87,8 @@ METADATA: Final = r"imds|metadata|termination-time|instance-action|maintenance|s
 """Calls that read a machine's own notices: there, a path that is not found, an empty list or a bare word is an answer."""
 
 BARE: Final = (
+    # The metadata service's own token has run out: that says nothing of the machine.
+    Rule(text=r"\b401\b|unauthori[sz]ed", then=row("retry_same_zone_later", "instance", _EC2)),
     Rule(text=r"\b404\b|not found|^$", then=STAYS),
     Rule(text=rf"\b(?:true|terminat(?:ed|ing))\b|(?<!\w){TIME}", then=GOES),
     Rule(text=r"\b(?:none|false|null|inservice)\b|\[ ?\]|\{ ?\}", then=STAYS),

@@ -65,7 +65,11 @@ _FAILED_ZONE: Final = (
     re.compile(rf"(?i)\bin ({_ANY_ZONE})\b"),
     re.compile(r"(?i)in location '[^']{1,40}' zones? '([^']{1,20})'"),
 )
-_REGIONS: Final = re.compile(r"(?i)available regions for the resource type (?:is|are) '([a-z0-9, ]{1,2000})'")
+_REGIONS: Final = re.compile(
+    r"(?i)(?:available regions for the resource type (?:is|are)"
+    r"|regions? with capacity(?: available)?:|(?:available|supported) regions?:)"
+    r" ?['\"\[]{0,2}([a-z0-9-]{2,40}(?:['\"]?, ?['\"]?[a-z0-9-]{2,40}){0,60})"
+)
 
 
 def suggested_zones(text: str) -> tuple[str, ...] | None:
@@ -85,7 +89,7 @@ def failed_zone(text: str, suggested: tuple[str, ...]) -> str:
 def suggested_regions(text: str) -> list[str]:
     """Returns the regions that a text lists as good, in its order; empty when it lists none."""
     found = _REGIONS.search(text)
-    return [name.strip().lower() for name in found.group(1).split(",") if name.strip()] if found else []
+    return [name.strip(" '\"").lower() for name in found.group(1).split(",")] if found else []
 
 
 def type_and_region(evidence: Evidence) -> dict[str, str]:

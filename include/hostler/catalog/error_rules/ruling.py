@@ -226,18 +226,28 @@ def of_codes(table: Table, evidence: Evidence, *, weak: bool) -> Meaning | None:
     if not table.codes:
         return None
     rows = _lower(evidence.cloud)
-    places = [code.lower() for code in evidence.codes]
-    words = [word for word in evidence.tokens if _is_unmistakable(word, rows)]
+    places = [_listed(code.lower(), rows) for code in evidence.codes]
+    words = [word for word in (_listed(token, rows) for token in evidence.tokens) if _is_unmistakable(word)]
     for code in (*reversed(places), *reversed(words)):
         if (found := rows.get(code)) and found.is_weak is weak:
             return found
     return None
 
 
+def _listed(word: str, rows: Mapping[str, Meaning]) -> str:
+    """Returns the word, without what stands before its last dots if only so it is listed; empty when it is not.
+
+    A class comes with its package (``exceptions.ResourceExhausted``), a code with its side (``Client.RequestLimitExceeded``).
+    """
+    while word and word not in rows:
+        _, _, word = word.partition(".")
+    return word
+
+
 _LONGEST_WORD: Final = 13
 """Letters of the longest plain word that is also a code (``unauthorized``, ``unsupported``, with room)."""
 
 
-def _is_unmistakable(word: str, rows: Mapping[str, Meaning]) -> bool:
+def _is_unmistakable(word: str) -> bool:
     """Says whether a listed word cannot be plain English: such a code counts wherever it stands."""
-    return word in rows and (any(mark in word for mark in "._-") or len(word) > _LONGEST_WORD)
+    return any(mark in word for mark in "._-") or len(word) > _LONGEST_WORD

@@ -59,7 +59,7 @@ WORD_FAMILIES: Final = (
     (
         re.compile(
             r"insufficient[-_]?\w*capacity|resource_pool_exhausted|allocation_?failed|\.nostock|_stockout|out\.of\.resources"
-            r"|notenoughresource|lackresource"
+            r"|notenoughresource|lackresource|no_?capacity"
         ),
         STOCK,
     ),
