@@ -63,6 +63,8 @@ def for_effect(meaning: Meaning, effect: Effect) -> Meaning:
         return meaning.with_(action="fatal_config")
     if effect == "delete" and meaning.is_weak and meaning.action == "fatal_config":
         return shape.BUSY
+    if effect == "read" and meaning.is_weak and meaning.error is InsufficientCapacityError:
+        return shape.RATE  # a look needs no stock: "exhausted" can only be the rate
     return _for_absent(meaning, effect) if meaning.error is NodeNotFoundError else meaning
 
 
