@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from hostler.catalog.error_rules.lazy import Lazy
 from hostler.catalog.error_rules.places import failed_zone, suggested_regions, suggested_zones, type_and_region
 from hostler.catalog.error_rules.reading import Evidence
 from hostler.catalog.error_rules.times import TIME, utc
@@ -13,71 +14,71 @@ Hints = dict[str, Any]
 
 _NUMBER: Final = r"(\d{1,15}(?:\.\d{1,9})?)(?!\d)"
 _LIMIT: Final = (
-    re.compile(rf"(?i)current limit:? {_NUMBER}"),
-    re.compile(rf"(?i)(?:limit|quota) of '?{_NUMBER}"),
-    re.compile(rf"(?i)quota_limit_value['\"]?[,:]? ?(?:value: ?)?['\"]?{_NUMBER}"),
-    re.compile(rf"(?i)\blimit['\"]?:? ?['\"]?{_NUMBER}"),
-    re.compile(rf"(?i)limited by user quota ?\[?{_NUMBER}"),
-    re.compile(rf"(?i)cannot create more than {_NUMBER}"),
-    re.compile(rf"(?i)service limit '[^']{{1,120}}' is {_NUMBER}"),
-    re.compile(rf"(?i)storage limit of {_NUMBER}"),
+    Lazy(rf"current limit:? {_NUMBER}"),
+    Lazy(rf"(?:limit|quota) of '?{_NUMBER}"),
+    Lazy(rf"quota_limit_value['\"]?[,:]? ?(?:value: ?)?['\"]?{_NUMBER}"),
+    Lazy(rf"\blimit['\"]?:? ?['\"]?{_NUMBER}"),
+    Lazy(rf"limited by user quota ?\[?{_NUMBER}"),
+    Lazy(rf"cannot create more than {_NUMBER}"),
+    Lazy(rf"service limit '[^']{{1,120}}' is {_NUMBER}"),
+    Lazy(rf"storage limit of {_NUMBER}"),
 )
 _USAGE: Final = (
-    re.compile(rf"(?i)current usage:? {_NUMBER}"),
-    re.compile(rf"(?i)currently has {_NUMBER}"),
-    re.compile(rf"(?i)\busage:? {_NUMBER}"),
-    re.compile(rf"(?i)current utilization of {_NUMBER}"),
+    Lazy(rf"current usage:? {_NUMBER}"),
+    Lazy(rf"currently has {_NUMBER}"),
+    Lazy(rf"\busage:? {_NUMBER}"),
+    Lazy(rf"current utilization of {_NUMBER}"),
 )
 _NEEDED: Final = (
-    re.compile(rf"(?i)additional required:? {_NUMBER}"),
-    re.compile(rf"(?i)requested at least {_NUMBER}"),
-    re.compile(rf"(?i)requested(?: quota)?:? {_NUMBER}"),
-    re.compile(rf"(?i)request delta of {_NUMBER}"),
-    re.compile(rf"(?i)requested more instances \({_NUMBER}"),
-    re.compile(rf"(?i)contains {_NUMBER} new"),
+    Lazy(rf"additional required:? {_NUMBER}"),
+    Lazy(rf"requested at least {_NUMBER}"),
+    Lazy(rf"requested(?: quota)?:? {_NUMBER}"),
+    Lazy(rf"request delta of {_NUMBER}"),
+    Lazy(rf"requested more instances \({_NUMBER}"),
+    Lazy(rf"contains {_NUMBER} new"),
 )
 _REMAINING: Final = (
-    re.compile(rf"(?i)remaining:? {_NUMBER}"),
-    re.compile(rf"(?i)quota allows for {_NUMBER}"),
-    re.compile(rf"(?i)left regional v?cpu quota {_NUMBER}"),
+    Lazy(rf"remaining:? {_NUMBER}"),
+    Lazy(rf"quota allows for {_NUMBER}"),
+    Lazy(rf"left regional v?cpu quota {_NUMBER}"),
 )
 _QUOTA_NAME: Final = (
-    re.compile(r"(?i)exceeding (?:the )?approved (.{1,60}?) quota"),
-    re.compile(r"(?i)\bquota (?:limit )?'([\w .:/-]{1,80})'"),
-    re.compile(r"(?i)service limit '([\w .:/-]{1,120})'"),
-    re.compile(r"(?i)\bfor family (\w{1,60})"),
-    re.compile(r"(?i)quota metric '([\w .:/-]{1,80})'"),
-    re.compile(r"(?i)quota metrics exceed quota limits: ?([\w./-]{1,100})"),
-    re.compile(r"(?i)\bquota ([a-z0-9]+(?:_[a-z0-9]+)+)\b"),
-    re.compile(r"(?i)limitname['\"]?: ?['\"]?([\w-]{1,80})"),
+    Lazy(r"exceeding (?:the )?approved (.{1,60}?) quota"),
+    Lazy(r"\bquota (?:limit )?'([\w .:/-]{1,80})'"),
+    Lazy(r"service limit '([\w .:/-]{1,120})'"),
+    Lazy(r"\bfor family (\w{1,60})"),
+    Lazy(r"quota metric '([\w .:/-]{1,80})'"),
+    Lazy(r"quota metrics exceed quota limits: ?([\w./-]{1,100})"),
+    Lazy(r"\bquota ([a-z0-9]+(?:_[a-z0-9]+)+)\b"),
+    Lazy(r"limitname['\"]?: ?['\"]?([\w-]{1,80})"),
 )
 _BID: Final = (
-    re.compile(rf"(?i)(?:spot request|provided max(?:imum)?|max(?:imum)?) price (?:of )?['\"]?{_NUMBER}"),
-    re.compile(rf"(?i)bid (?:price )?(?:of )?['\"]?{_NUMBER}"),
+    Lazy(rf"(?:spot request|provided max(?:imum)?|max(?:imum)?) price (?:of )?['\"]?{_NUMBER}"),
+    Lazy(rf"bid (?:price )?(?:of )?['\"]?{_NUMBER}"),
 )
 _PRICE: Final = (
-    re.compile(rf"(?i)fulfillment price of ['\"]?{_NUMBER}"),
-    re.compile(rf"(?i)current (?:azure )?spot (?:vm )?price (?:of )?['\"]?{_NUMBER}"),
+    Lazy(rf"fulfillment price of ['\"]?{_NUMBER}"),
+    Lazy(rf"current (?:azure )?spot (?:vm )?price (?:of )?['\"]?{_NUMBER}"),
 )
 _WAIT: Final = (
-    re.compile(
-        r"(?i)\b(?:retry|try|wait|again)\b[^.\d]{0,60}?\b(?:after|in|for|at least)?[^.\d\w]{0,4}(\d{1,6}(?:\.\d{1,3})?)['\"]? ?"
+    Lazy(
+        r"\b(?:retry|try|wait|again)\b[^.\d]{0,60}?\b(?:after|in|for|at least)?[^.\d\w]{0,4}(\d{1,6}(?:\.\d{1,3})?)['\"]? ?"
         r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b"
     ),
-    re.compile(r"(?i)retry-?after(-ms)?['\"]?\s*[:=]\s*\[?['\"]?(\d{1,6}(?:\.\d{1,3})?)\b(?! ?\w{3} \d{4})"),
-    re.compile(r"(?i)retry_?delay['\"]?\s*[:{]{0,2}\s*(?:seconds:)?\s*['\"]?(\d{1,6}(?:\.\d{1,9})?)()"),
+    Lazy(r"retry-?after(-ms)?['\"]?\s*[:=]\s*\[?['\"]?(\d{1,6}(?:\.\d{1,3})?)\b(?! ?\w{3} \d{4})"),
+    Lazy(r"retry_?delay['\"]?\s*[:{]{0,2}\s*(?:seconds:)?\s*['\"]?(\d{1,6}(?:\.\d{1,9})?)()"),
 )
-_RETRY_AT: Final = re.compile(rf"(?i)retry-?after['\"]?\s*[:=]\s*['\"]?({TIME})")
-_DEADLINE: Final = re.compile(
-    rf"(?i)['\"]?(?:time|notbefore|termination-?time|windowstarttime|window_start_time|executetime|starttime)['\"]?\s*:\s*['\"]?({TIME})"
+_RETRY_AT: Final = Lazy(rf"retry-?after['\"]?\s*[:=]\s*['\"]?({TIME})")
+_DEADLINE: Final = Lazy(
+    rf"['\"]?(?:time|notbefore|termination-?time|windowstarttime|window_start_time|executetime|starttime)['\"]?\s*:\s*['\"]?({TIME})"
 )
-_SAID_TIME: Final = re.compile(rf"(?i)\b(?:at|by|before|after|on) ({TIME})")
-_DISK: Final = re.compile(r"(?i)resource type: ?((?:pd|hyperdisk|local)-[\w-]+)")
-_RESOURCE_TYPE: Final = re.compile(r"(?i)resources? of type '?([\w./]{1,60})'?|resource type ([a-z]\w{3,40})$")
-_ACCELERATOR: Final = re.compile(r"(?i)attachment['\"]?: ?['\"]?((?:nvidia|tpu|ct)[\w-]+)|(nvidia-[\w-]+) accelerator")
-_INSTANCE: Final = re.compile(r"(?i)\b(i-[0-9a-f]{8,17}|i-[a-z0-9]{20})\b")
-_VM: Final = re.compile(r"(?i)['\"]resources['\"] ?: ?\[ ?['\"]([^'\"]{1,80})['\"]")
-_NO_TOKEN: Final = re.compile(r"(?i)(?:request|client) ?token['\"]?\s*[:=]\s*['\"]?(?:null|none|nil)\b")
+_SAID_TIME: Final = Lazy(rf"\b(?:at|by|before|after|on) ({TIME})")
+_DISK: Final = Lazy(r"resource type: ?((?:pd|hyperdisk|local)-[\w-]+)")
+_RESOURCE_TYPE: Final = Lazy(r"resources? of type '?([\w./]{1,60})'?|resource type ([a-z]\w{3,40})$")
+_ACCELERATOR: Final = Lazy(r"attachment['\"]?: ?['\"]?((?:nvidia|tpu|ct)[\w-]+)|(nvidia-[\w-]+) accelerator")
+_INSTANCE: Final = Lazy(r"\b(i-[0-9a-f]{8,17}|i-[a-z0-9]{20})\b")
+_VM: Final = Lazy(r"['\"]resources['\"] ?: ?\[ ?['\"]([^'\"]{1,80})['\"]")
+_NO_TOKEN: Final = Lazy(r"(?:request|client) ?token['\"]?\s*[:=]\s*['\"]?(?:null|none|nil)\b")
 
 _IN_SECONDS: Final = {"ms": 0.001, "m": 60.0, "s": 1.0, "h": 3600.0}
 _SERVER_ERROR: Final = 500
@@ -200,7 +201,7 @@ def _cleanup(evidence: Evidence, _meaning: Meaning) -> Hints:
     return {"cleanup_created": True} if evidence.effect == "read" else {}
 
 
-def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> str:
+def _first(patterns: tuple[Lazy, ...], text: str) -> str:
     return next((found.group(1) for pattern in patterns if (found := pattern.search(text))), "")
 
 

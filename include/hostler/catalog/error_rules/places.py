@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from hostler.catalog.error_rules.lazy import Lazy
 from hostler.catalog.error_rules.reading import Evidence
 from hostler.catalog.error_rules.words import either
 
@@ -48,25 +49,23 @@ _ADVICE: Final = either(
     r"only (?:available|supported|offered) in(?: the)?(?: zones?)?",
 )
 _SUGGESTED: Final = (
-    re.compile(r"(?i)zonesavailable['\"]?: ?['\"\[]*([a-z0-9, '\"-]*?)(?=['\"\]]* ?,? ?(?:['\"]?[a-z_]+['\"]? ?:|[}\]]|$))"),
-    re.compile(rf"(?i){_ADVICE}:? ?['\"(\[]?((?:{_ANY_ZONE}['\"]?(?:, ?|,? and |,? or )?['\"]?)+)"),
-    re.compile(r"(?i)supported zones? (?:for location '[^']{1,40}' )?(?:is|are):? '((?:\d(?:, ?)?){0,9})'"),
+    Lazy(r"zonesavailable['\"]?: ?['\"\[]*([a-z0-9, '\"-]*?)(?=['\"\]]* ?,? ?(?:['\"]?[a-z_]+['\"]? ?:|[}\]]|$))"),
+    Lazy(rf"{_ADVICE}:? ?['\"(\[]?((?:{_ANY_ZONE}['\"]?(?:, ?|,? and |,? or )?['\"]?)+)"),
+    Lazy(r"supported zones? (?:for location '[^']{1,40}' )?(?:is|are):? '((?:\d(?:, ?)?){0,9})'"),
 )
 _FAILED_ZONE: Final = (
-    re.compile(
-        rf"(?i)(?:availability zone you requested|requested availability zone|availability zone)s? ?[:(]? ?['\"(]?({_ANY_ZONE})"
-    ),
-    re.compile(rf"(?i)zones/({_ANY_ZONE})"),
-    re.compile(rf"(?i)because ({_ANY_ZONE}), the targeted"),
-    re.compile(rf"(?i)value \(({_ANY_ZONE})\) for parameter"),
-    re.compile(r"(?i)\bzone(?:s|\(s\))? '(\d)' for resource"),
-    re.compile(rf"(?i)(?:unavailable|exhausted|capacity) in (?:the )?(?:zone )?['\"]?({_ANY_ZONE})"),
-    re.compile(rf"(?i)\bzone['\"]?:? ?['\"]?({_ANY_ZONE})"),
-    re.compile(rf"(?i)\bin ({_ANY_ZONE})\b"),
-    re.compile(r"(?i)in location '[^']{1,40}' zones? '([^']{1,20})'"),
+    Lazy(rf"(?:availability zone you requested|requested availability zone|availability zone)s? ?[:(]? ?['\"(]?({_ANY_ZONE})"),
+    Lazy(rf"zones/({_ANY_ZONE})"),
+    Lazy(rf"because ({_ANY_ZONE}), the targeted"),
+    Lazy(rf"value \(({_ANY_ZONE})\) for parameter"),
+    Lazy(r"\bzone(?:s|\(s\))? '(\d)' for resource"),
+    Lazy(rf"(?:unavailable|exhausted|capacity) in (?:the )?(?:zone )?['\"]?({_ANY_ZONE})"),
+    Lazy(rf"\bzone['\"]?:? ?['\"]?({_ANY_ZONE})"),
+    Lazy(rf"\bin ({_ANY_ZONE})\b"),
+    Lazy(r"in location '[^']{1,40}' zones? '([^']{1,20})'"),
 )
-_REGIONS: Final = re.compile(
-    r"(?i)(?:available regions for the resource type (?:is|are)"
+_REGIONS: Final = Lazy(
+    r"(?:available regions for the resource type (?:is|are)"
     r"|regions? with capacity(?: available)?:|(?:available|supported) regions?:)"
     r" ?['\"\[]{0,2}([a-z0-9-]{2,40}(?:['\"]?, ?['\"]?[a-z0-9-]{2,40}){0,60})"
 )

@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 _ISO: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
@@ -25,6 +24,8 @@ def utc(text: str) -> str | None:
             offset = "+00:00" if zone is None or zone in "Zz" else zone
             moment = datetime.fromisoformat(f"{date}T{minutes}{seconds or ':00'}{offset}")
         else:
+            from email.utils import parsedate_to_datetime  # slow to import, and seldom needed
+
             moment = parsedate_to_datetime(text.strip())
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
