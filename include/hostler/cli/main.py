@@ -28,6 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_acting(commands)
     _add_ledger(commands)
     _add_health(commands)
+    _add_catalog(commands)
     return parser
 
 
@@ -96,6 +97,15 @@ def _add_health(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     explain.add_argument("--command", dest="captured", metavar="TEXT", help="the command line that was captured")
     explain.add_argument("--exit-code", type=int, metavar="N", help="exit status of that command")
     explain.set_defaults(run=_lazy("hostler.cli.health", "explain_health"))
+
+
+def _add_catalog(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    explain = commands.add_parser(
+        "explain-error",
+        help='what a cloud\'s error means: JSON lines {"cloud", "call", "raw"} in, one JSON line each out',
+        description="Exit status: 0 every line explained; 1 some lines could not be read, and what is printed for them says why.",
+    )
+    explain.set_defaults(run=_lazy("hostler.cli.explain_error", "explain_error"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
