@@ -24,8 +24,8 @@ _MOST_PAGES: Final = 1000
 class AzurePrices:
     """A ``catalog.prices.PriceSource``. Source of all fields: learn.microsoft.com/rest/api/cost-management/retail-prices."""
 
-    def __init__(self, *, endpoint_url: str = ENDPOINT, timeout_s: float = 30) -> None:
-        self._url = endpoint_url.rstrip("/") + _PATH
+    def __init__(self, *, endpoint_url: str | None = None, timeout_s: float = 30) -> None:
+        self._url = (endpoint_url or ENDPOINT).rstrip("/") + _PATH
         self._timeout_s = timeout_s
 
     def fetch(self, wanted: Mapping[str, Sequence[str]], now: datetime) -> tuple[PriceRow, ...]:

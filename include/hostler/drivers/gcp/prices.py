@@ -28,8 +28,8 @@ _EXACT: Final = Decimal("0.000001")
 class GooglePrices:
     """A ``catalog.prices.PriceSource``. Source of all fields: cloud.google.com/billing/docs/reference/rest/v1/services.skus."""
 
-    def __init__(self, *, api_key: str, endpoint_url: str = ENDPOINT, timeout_s: float = 30) -> None:
-        self._url = f"{endpoint_url.rstrip('/')}/v1/{_SERVICE}/skus"
+    def __init__(self, *, api_key: str, endpoint_url: str | None = None, timeout_s: float = 30) -> None:
+        self._url = f"{(endpoint_url or ENDPOINT).rstrip('/')}/v1/{_SERVICE}/skus"
         self._key = api_key
         self._timeout_s = timeout_s
 
