@@ -7,7 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hostler-installed
-EXTRAS := sandbox,dev
+EXTRAS := sandbox,checks,dev
 # pytest-xdist workers.
 JOBS ?= 2
 SEEDS ?= 1000
