@@ -1,6 +1,7 @@
 """The refresh, from a price API on loopback to the accepted file, the record and the report."""
 
 import importlib.util
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -16,6 +17,10 @@ from hostler.model.enums import CapacityType
 from hostler.stores.memory import MemoryLedger
 from hostler.wiring.prices import AcceptedPrices, accepted_paths, catalog_paths, refresh_prices, wanted_types
 
+AWS = (
+    "InstanceType,Region,OnDemandPerHour,vCPUs,MemoryMiB,GpuName,GpuManufacturer,"
+    "GpuCount,GpuMemoryMiB,LocalNvmeGB,NetworkMbps,Efa"
+)
 T4 = "Standard_NC4as_T4_v3"
 FLEET = """\
 deployment: acme
@@ -164,3 +169,15 @@ def test_accepted_prices_when_file_changes_then_read_again(fleet, tmp_path):
         at = datetime(2026, 12, 1, tzinfo=UTC)
         keep(tmp_path / "prices/accepted/aws.csv", [row(region=offering.region, price_per_hour=Decimal(price), priced_at=at)])
         assert filled((offering,))[0].price_usd_per_hour == Decimal(price)
+
+
+def test_accepted_prices_when_nothing_is_accepted_then_the_lists_fill_what_a_driver_does_not_know(fleet, tmp_path):
+    offering = next(item for item in load_catalog().offerings if item.instance_type == "g5.xlarge" and item.currency == "CNY")
+    unpriced = replace(offering, zone="cn-north-1a", price_usd_per_hour=None, currency="USD", price_in_currency_per_hour=None)
+    (found,) = AcceptedPrices(fleet())((unpriced,))
+    assert (found.currency, found.price_in_currency_per_hour) == ("CNY", Decimal("9.51389"))
+    elsewhere = replace(unpriced, region="us-west-2", zone="us-west-2a")
+    assert AcceptedPrices(fleet())((elsewhere,)) == (elsewhere,)
+    (tmp_path / "own.csv").write_text(f"{AWS}\ng5.xlarge,us-west-2,1.2,4,16384,a10g,nvidia,1,22888,250,2500,\n")
+    (found,) = AcceptedPrices(fleet(more=f"catalog: [{tmp_path}/own.csv]\n"))((elsewhere,))
+    assert (found.price_usd_per_hour, found.price_source) == (Decimal("1.2"), "own.csv:2")
