@@ -18,6 +18,8 @@ DOUBT_RATIO: Final = Decimal("2.1")
 two public catalogs, a3-highgpu-8g in us-central1: 88.49 / 43.0662 = 2.05 (ADR 12).
 """
 
+HOPELESS: Final = "nodes would be lost so often that the work never ends"
+
 _HOUR_S: Final = Decimal(3600)
 _PER_HOUR: Final = Decimal("0.0001")
 _CENT: Final = Decimal("0.01")
@@ -54,89 +56,143 @@ class TrueCost:
     checkpoint_interval_s: Decimal | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostBasis:
+    """All of a gang's cost but its machines' price, in one place and weather.
+
+    Attributes:
+        node_count: of the whole gang. accelerators: of all its nodes. useful_hours: see ``CostTerms``.
+        disk_usd_per_hour: of all nodes. egress_words: which price of moving the data that is; empty when none is moved.
+        burden: what losses do; its ratio is never None here.
+    """
+
+    node_count: int
+    accelerators: int
+    useful_hours: Decimal
+    wall_hours: Decimal
+    disk_usd_per_hour: Decimal
+    egress_usd: Decimal
+    egress_words: str
+    losses_per_hour: Decimal
+    burden: Overhead
+    _per_price: Decimal
+    _fixed: Decimal
+
+    @classmethod
+    def of(
+        cls,
+        terms: CostTerms,
+        *,
+        node_count: int,
+        accelerators: int,
+        losses: Decimal,
+        disk: Decimal,
+        moving: tuple[Decimal, str],
+    ) -> "CostBasis | None":
+        """Returns the basis; None when losses leave no progress to speak of."""
+        burden = overhead(losses, terms.checkpoint_s, terms.restore_s)
+        if burden.ratio is None:
+            return None
+        wall = terms.startup_s / _HOUR_S + terms.useful_hours * burden.ratio
+        useful = terms.useful_hours * accelerators
+        return cls(
+            node_count=node_count,
+            accelerators=accelerators,
+            useful_hours=terms.useful_hours,
+            wall_hours=wall,
+            disk_usd_per_hour=disk,
+            egress_usd=moving[0],
+            egress_words=moving[1],
+            losses_per_hour=losses,
+            burden=burden,
+            _per_price=wall / useful,
+            _fixed=(disk * wall + moving[0]) / useful,
+        )
+
+    def usd_per_useful_accelerator_hour(self, usd_per_hour: Decimal) -> Decimal:
+        """Returns what the gang is ranked by. ``usd_per_hour``: price of all its machines."""
+        return usd_per_hour * self._per_price + self._fixed
+
+    def cost(self, usd_per_hour: Decimal) -> TrueCost:
+        """Returns the cost with its parts. ``usd_per_hour``: price of all machines of the gang."""
+        machine, disk = usd_per_hour * self.wall_hours, self.disk_usd_per_hour * self.wall_hours
+        return TrueCost(
+            usd_per_useful_accelerator_hour=self.usd_per_useful_accelerator_hour(usd_per_hour).quantize(_PER_HOUR),
+            total_usd=(machine + disk + self.egress_usd).quantize(_CENT),
+            machine_usd=machine.quantize(_CENT),
+            disk_usd=disk.quantize(_CENT),
+            egress_usd=self.egress_usd.quantize(_CENT),
+            wall_hours=self.wall_hours.quantize(_PER_HOUR),
+            overhead_ratio=self.burden.ratio or _ZERO,
+            losses_per_hour=self.losses_per_hour,
+            checkpoint_interval_s=self.burden.checkpoint_interval_s,
+        )
+
+
 class CostModel:
-    """Costs of one work over many offerings; what only place or weather decides is worked out once."""
+    """Costs of one work over many offerings; what only place and weather decide is worked out once."""
 
-    def __init__(self, terms: CostTerms) -> None:
-        self._terms = terms
+    def __init__(self, terms: CostTerms, node_count: int) -> None:
+        self._terms, self._node_count = terms, node_count
         self._places: dict[tuple[str, str], tuple[Decimal, Decimal, str]] = {}
-        self._rates: dict[tuple[str, str, str, int], Decimal] = {}
-        self._overheads: dict[Decimal, Overhead] = {}
-        self._has_own_rates = bool(terms.interruptions)
+        self._bases: dict[tuple[str, str, CapacityType, int, Decimal], CostBasis | None] = {}
 
-    def cost_of(self, shares: Sequence[Share]) -> TrueCost | None:
-        """Returns the cost of a gang; None when losses leave no progress to speak of.
+    def basis(self, offering: Offering) -> CostBasis | None:
+        """Returns the basis of a gang that lies on this offering alone; None when losses leave no progress to speak of."""
+        losses = self.losses_per_node_hour(offering)
+        cell = (offering.cloud, offering.region, offering.capacity_type, offering.accelerator_count, losses)
+        if cell not in self._bases:
+            self._bases[cell] = self.basis_of((Share(offering=offering, node_count=self._node_count),))
+        return self._bases[cell]
 
-        Args:
-            shares: not empty; each with a true price.
-        """
-        losses, per_hour, disk_per_hour, egress, accelerators = _ZERO, _ZERO, _ZERO, _ZERO, 0
-        for share in shares:
-            offering, count = share.offering, share.node_count
-            losses += self.losses_per_node_hour(offering) * count
-            per_hour += (offering.price_usd_per_hour or _ZERO) * count
-            disk, moving, _ = self._place(offering.cloud, offering.region)
-            disk_per_hour += disk * count
-            egress = max(egress, moving)
-            accelerators += offering.accelerator_count * count
-        return self._total(losses, per_hour, disk_per_hour, egress, accelerators)
+    @property
+    def has_own_rates(self) -> bool:
+        """True when losses may differ between offerings of one region and capacity type."""
+        return bool(self._terms.interruptions)
+
+    def basis_of(self, shares: Sequence[Share]) -> CostBasis | None:
+        """Returns the basis of a gang; the data is moved once, at the dearest of its places. ``shares``: not empty."""
+        places = [self._place(share.offering.cloud, share.offering.region) for share in shares]
+        sizes = [share.node_count for share in shares]
+        return CostBasis.of(
+            self._terms,
+            node_count=sum(sizes),
+            accelerators=sum(share.offering.accelerator_count * share.node_count for share in shares),
+            losses=sum((self.losses_per_node_hour(share.offering) * share.node_count for share in shares), _ZERO),
+            disk=sum((disk * size for (disk, _, _), size in zip(places, sizes, strict=True)), _ZERO),
+            moving=max((moving, words) for _, moving, words in places),
+        )
 
     def losses_per_node_hour(self, offering: Offering) -> Decimal:
         """Returns how often one node of the offering is lost in an hour, by faults and, on spot, by the cloud's hand."""
         faults = FAULTS_PER_ACCELERATOR_HOUR * offering.accelerator_count
         if offering.capacity_type is not CapacityType.SPOT:
             return faults
-        return faults + self._spot_rate(offering)
+        own = self._own_rate(offering)
+        return faults + (SPOT_LOSSES_PER_NODE_HOUR if own is None else own)
 
-    def egress_words(self, offering: Offering) -> str:
-        """Returns which price of moving the data counts for the offering; empty when none is moved."""
-        return self._place(offering.cloud, offering.region)[2]
-
-    def _spot_rate(self, offering: Offering) -> Decimal:
-        if not self._has_own_rates:
-            return SPOT_LOSSES_PER_NODE_HOUR
-        where = f"{offering.cloud}/{offering.region}"
+    def _own_rate(self, offering: Offering) -> Decimal | None:
+        rates, where = self._terms.interruptions, f"{offering.cloud}/{offering.region}"
         for subject in (offering.key, f"{where}//{offering.instance_type}", where, offering.cloud):
-            if (rate := self._terms.interruptions.get(subject)) is not None:
+            if (rate := rates.get(subject)) is not None:
                 return rate
-        return SPOT_LOSSES_PER_NODE_HOUR
-
-    def _total(
-        self, losses: Decimal, per_hour: Decimal, disk_per_hour: Decimal, egress: Decimal, accelerators: int
-    ) -> TrueCost | None:
-        terms = self._terms
-        burden = self._overheads.get(losses)
-        if burden is None:
-            burden = self._overheads[losses] = overhead(losses, terms.checkpoint_s, terms.restore_s)
-        if burden.ratio is None:
-            return None
-        wall = terms.startup_s / _HOUR_S + terms.useful_hours * burden.ratio
-        machine, disk = per_hour * wall, disk_per_hour * wall
-        total = machine + disk + egress
-        return TrueCost(
-            usd_per_useful_accelerator_hour=(total / (terms.useful_hours * accelerators)).quantize(_PER_HOUR),
-            total_usd=total.quantize(_CENT),
-            machine_usd=machine.quantize(_CENT),
-            disk_usd=disk.quantize(_CENT),
-            egress_usd=egress.quantize(_CENT),
-            wall_hours=wall.quantize(_PER_HOUR),
-            overhead_ratio=burden.ratio,
-            losses_per_hour=losses,
-            checkpoint_interval_s=burden.checkpoint_interval_s,
-        )
+        return None
 
     def _place(self, cloud: str, region: str) -> tuple[Decimal, Decimal, str]:
         """Returns (disk of a node for an hour, moving all data once, which price of moving that is)."""
         known = self._places.get((cloud, region))
         if known is None:
             terms = self._terms
-            into, words = egress_usd_per_gib(terms.data_at, cloud, region)
-            moving = into * terms.data_gib if terms.data_gib else _ZERO
+            moving, words = _ZERO, []
+            if terms.data_gib:
+                into, word = egress_usd_per_gib(terms.data_at, cloud, region)
+                moving += into * terms.data_gib
+                words.append(f"in: {word}")
             if terms.output_gib:
                 target_cloud, _, target_region = terms.data_at.partition("/")
-                back, back_words = egress_usd_per_gib(f"{cloud}/{region}", target_cloud, target_region)
+                back, word = egress_usd_per_gib(f"{cloud}/{region}", target_cloud or "elsewhere", target_region)
                 moving += back * terms.output_gib
-                words = f"{words}; back: {back_words}" if terms.data_gib else back_words
+                words.append(f"back: {word}")
             disk = disk_usd_per_gib_hour(cloud) * terms.disk_gib
-            known = self._places[cloud, region] = (disk, moving, words if moving else "")
+            known = self._places[cloud, region] = (disk, moving, "; ".join(words))
         return known

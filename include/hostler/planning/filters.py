@@ -28,6 +28,7 @@ class Filters:
         self._kinds = frozenset(request.capacity_types)
         self._clouds, self._regions = frozenset(request.clouds), frozenset(request.regions)
         self._zones, self._excluded = frozenset(terms.zones), frozenset(terms.excluded)
+        self._has_rare_checks = bool(self._zones or self._excluded or terms.needs_interconnect)
 
     @property
     def wanted(self) -> str:
@@ -35,20 +36,26 @@ class Filters:
         names = self._terms.accelerators or (self._request.accelerator,)
         return f"{self._request.accelerators_per_node} x {' or '.join(names)}"
 
+    def fits_place(self, offering: Offering) -> bool:
+        """True when kind, place and capacity type are what was asked for; the same for all offerings that share them."""
+        return not self._mismatches(offering)
+
+    def passes(self, offering: Offering) -> bool:
+        """True when ``reasons`` would be empty, of an offering that fits by kind and place. Quick: no words are made."""
+        price, highest = offering.price_usd_per_hour, self._request.max_price_usd_per_hour
+        return (
+            price is not None
+            and offering.is_available
+            and price.is_finite()
+            and price > 0
+            and (highest is None or price <= highest)
+            and not (self._has_rare_checks and self._rare(offering))
+        )
+
     def reasons(self, offering: Offering) -> list[str]:
         """Returns why the offering does not fit, in words; empty when it does."""
-        reasons: list[str] = []
-        if offering.accelerator not in self._accelerators or offering.accelerator_count != self._request.accelerators_per_node:
-            reasons.append(f"has {offering.accelerator_count} x {offering.accelerator}, asked for {self.wanted}")
-        if (self._clouds and offering.cloud not in self._clouds) or (self._regions and offering.region not in self._regions):
-            reasons += self._wrong_place(offering)
-        if offering.capacity_type not in self._kinds:
-            kinds = ", ".join(self._request.capacity_types)
-            reasons.append(f"capacity type {offering.capacity_type} not asked for (capacity_types: {kinds})")
-        if self._zones or self._excluded:
-            reasons += self._affinity(offering)
-        if self._terms.needs_interconnect and not offering.interconnect:
-            reasons.append("no fast interconnect between machines is known, asked for one")
+        reasons = self._mismatches(offering)
+        reasons += self._rare(offering)
         reasons += self._price_faults(offering.price_usd_per_hour)
         if not offering.is_available:
             reasons.append(f"unavailable: {offering.unavailable_reason or 'the cloud does not offer it now'}")
@@ -65,6 +72,18 @@ class Filters:
             *(Refusal(subject="regions", reason=f"nothing of this kind is offered in {region}") for region in regions),
         ]
 
+    def _mismatches(self, offering: Offering) -> list[str]:
+        """Returns what the offering is or where it lies that the request did not ask for."""
+        reasons: list[str] = []
+        if offering.accelerator not in self._accelerators or offering.accelerator_count != self._request.accelerators_per_node:
+            reasons.append(f"has {offering.accelerator_count} x {offering.accelerator}, asked for {self.wanted}")
+        if (self._clouds and offering.cloud not in self._clouds) or (self._regions and offering.region not in self._regions):
+            reasons += self._wrong_place(offering)
+        if offering.capacity_type not in self._kinds:
+            kinds = ", ".join(self._request.capacity_types)
+            reasons.append(f"capacity type {offering.capacity_type} not asked for (capacity_types: {kinds})")
+        return reasons
+
     def _wrong_place(self, offering: Offering) -> list[str]:
         reasons = []
         if self._clouds and offering.cloud not in self._clouds:
@@ -73,8 +92,11 @@ class Filters:
             reasons.append(f"region {offering.region} not asked for (regions: {', '.join(self._request.regions)})")
         return reasons
 
-    def _affinity(self, offering: Offering) -> list[str]:
+    def _rare(self, offering: Offering) -> list[str]:
+        """Returns what speaks against it by zone, exclusion or interconnect: checks that few requests ask for."""
         reasons = []
+        if self._terms.needs_interconnect and not offering.interconnect:
+            reasons.append("no fast interconnect between machines is known, asked for one")
         if self._zones and offering.zone not in self._zones:
             reasons.append(f"zone {offering.zone or '(not named)'} not asked for (zones: {', '.join(self._terms.zones)})")
         places = (offering.cloud, offering.region, f"{offering.cloud}/{offering.region}", offering.zone)

@@ -12,8 +12,8 @@ from decimal import Decimal
 
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
-from hostler.planning.cost import DOUBT_RATIO, CostModel, Share, TrueCost
-from hostler.planning.quota import CapacityBook, Taken
+from hostler.planning.cost import DOUBT_RATIO, HOPELESS, CostModel, Share, TrueCost
+from hostler.planning.quota import CapacityBook, Taken, plain
 from hostler.planning.terms import Domain, PlanTerms
 
 
@@ -52,7 +52,7 @@ def gangs_of(
     for (domain, kind), members in sorted(groups.items()):
         try:
             shares = _fill(node_count, sorted(members, key=_dearness), terms, book)
-            gang, worth = _placement(domain, shares, book, model)
+            gang, worth = _placement(domain, shares, terms, book, model)
         except _MisfitError as misfit:
             reasons |= {offering.key: f"{domain} ({kind}): {misfit}" for offering in members}
             continue
@@ -155,15 +155,32 @@ def _joined(shares: Sequence[Share]) -> list[Share]:
     return [Share(offering=by_key[key], node_count=counts[key]) for key in sorted(counts)]
 
 
-def _placement(domain: str, shares: Sequence[Share], book: CapacityBook, model: CostModel | None) -> tuple[Placement, Decimal]:
+def _placement(
+    domain: str, shares: Sequence[Share], terms: PlanTerms, book: CapacityBook, model: CostModel | None
+) -> tuple[Placement, Decimal]:
     """Returns the gang and what it is ranked by. Raises _MisfitError: too dear, or its nodes would be lost all the time."""
     per_hour = sum((share.node_count * (share.offering.price_usd_per_hour or Decimal(0)) for share in shares), Decimal(0))
     if words := book.spending_reason(per_hour):
         raise _MisfitError(words)
-    cost = model.cost_of(shares) if model is not None else None
-    if model is not None and cost is None:
-        raise _MisfitError("nodes would be lost so often that the work never ends")
+    basis = model.basis_of(shares) if model is not None else None
+    if model is not None and basis is None:
+        raise _MisfitError(HOPELESS)
+    cost = None if basis is None else basis.cost(per_hour)
+    _check_length(cost, terms)
     doubted = any(share.offering.doubts for share in shares)
     worth = per_hour if cost is None else cost.usd_per_useful_accelerator_hour
     gang = Placement(domain=domain, shares=tuple(shares), usd_per_hour=per_hour, cost=cost)
     return gang, worth * DOUBT_RATIO if doubted else worth
+
+
+def _check_length(cost: TrueCost | None, terms: PlanTerms) -> None:
+    """Raises _MisfitError: the whole work on this gang costs more than is allowed."""
+    most = terms.max_total_usd
+    if (
+        cost is not None
+        and most is not None
+        and terms.costs is not None
+        and terms.costs.is_length_known
+        and cost.total_usd > most
+    ):
+        raise _MisfitError(f"the work costs {plain(cost.total_usd)} USD, the most is {plain(most)}")

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hostler.model.offering import Offering, Refusal
 from hostler.model.request import NodeRequest
-from hostler.planning.cost import DOUBT_RATIO, CostModel, Share, TrueCost
-from hostler.planning.filters import Filters, has_true_price, is_price
+from hostler.planning.cost import DOUBT_RATIO, HOPELESS, CostBasis, CostModel, TrueCost
+from hostler.planning.filters import Filters, has_true_price
 from hostler.planning.placement import Placement, gangs_of
 from hostler.planning.quota import CapacityBook, plain
 from hostler.planning.stock import StockMemory
@@ -21,27 +21,52 @@ from hostler.planning.terms import PlanTerms
 if TYPE_CHECKING:  # see planning.stock
     from hostler.ledger.port import StockOut
 
-_ONE: Final = Decimal(1)
 _DIGITS: Final = 28
+_ONE: Final = Decimal(1)
+
+Cell = tuple[str, int, str, str, str]
+"""(accelerator, count, cloud, region, capacity type): what most checks are decided by."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """An offering that fits.
+class Known(NamedTuple):
+    """An offering with what is asked of it again and again."""
+
+    key: str
+    offering: Offering
+    cell: Cell
+
+
+def cell_of(offering: Offering) -> Cell:
+    """Returns the offering's cell."""
+    kind = offering.capacity_type.value
+    return (offering.accelerator, offering.accelerator_count, offering.cloud, offering.region, kind)
+
+
+class Ranked(NamedTuple):
+    """An offering that fits. A tuple, since many are made.
 
     Attributes:
-        cost: of the whole work on it; None when ranked by list price.
         rank_usd: what it was ranked by: the cost of a useful accelerator-hour, or the price of a node; raised by doubts and by
             lying outside the preferred regions.
+        basis: what the cost rests on; None when ranked by list price.
         stock_out: why it comes late; None when nothing is remembered.
         notes: what to know before buying: doubts of the price, quotas that were not checked.
     """
 
     offering: Offering
-    cost: TrueCost | None
     rank_usd: Decimal
+    basis: CostBasis | None
     stock_out: "StockOut | None"
     notes: tuple[str, ...]
+
+    @property
+    def cost(self) -> TrueCost | None:
+        """Cost of the whole work, if the whole gang lies on this offering; None when ranked by list price."""
+        if self.basis is None:
+            return None
+        with localcontext() as context:
+            context.prec = _DIGITS
+            return self.basis.cost((self.offering.price_usd_per_hour or Decimal(0)) * self.basis.node_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +100,29 @@ def rank_offerings(
     Raises:
         ValueError: the terms contradict the request; names the field.
     """
+    return rank_known(request, one_per_key(offerings), stock_outs, now, terms)
+
+
+def rank_known(
+    request: NodeRequest,
+    known: Sequence[Known],
+    stock_outs: Iterable["StockOut"],
+    now: datetime,
+    terms: PlanTerms,
+) -> Ranking:
+    """As ``rank_offerings``, for offerings that are sorted by key and unique already, as an index keeps them."""
     _check(request, terms)
     with localcontext() as context:
         context.prec = _DIGITS
-        return _Round(request, StockMemory(stock_outs, now), now, terms).run(offerings)
+        return _Round(request, StockMemory(stock_outs, now), now, terms).run(known)
+
+
+class _CellVerdict(NamedTuple):
+    """What is the same for all offerings of a cell. ``factor``: raises the rank outside the preferred regions."""
+
+    fits: bool
+    basis: CostBasis | None
+    factor: Decimal
 
 
 class _Round:
@@ -87,100 +131,129 @@ class _Round:
     def __init__(self, request: NodeRequest, memory: StockMemory, now: datetime, terms: PlanTerms) -> None:
         self._request, self._memory, self._now, self._terms = request, memory, now, terms
         self._filters = Filters(request, terms)
+        self._cells: dict[Cell, _CellVerdict] = {}
         self._book = CapacityBook(terms.capacity)
-        self._model = CostModel(terms.costs) if terms.costs is not None else None
+        self._model = CostModel(terms.costs, request.node_count) if terms.costs is not None else None
         self._is_mixed = terms.steady_count > 0 or terms.spread > 1
         # Nodes that one offering alone must hold: of a mixed gang at least one.
         self._alone = 1 if self._is_mixed else request.node_count
         self._checks_quota = bool(terms.capacity.quotas)
+        self._has_own_rates = self._model is not None and self._model.has_own_rates
+        self._has_length = terms.costs is not None and terms.costs.is_length_known
+        self._checks_more = (
+            self._checks_quota
+            or self._has_length
+            or terms.capacity.reservations is not None
+            or terms.capacity.max_usd_per_hour is not None
+        )
+        self._remembers = bool(memory)
         self._prefers = frozenset(terms.preferred_regions)
 
-    def run(self, offerings: Iterable[Offering]) -> Ranking:
-        known = one_per_key(offerings)
-        refusals = self._filters.nothing_offered([offering for _, offering in known])
-        ranked: list[tuple[tuple[datetime, Decimal, str], Ranked]] = []
-        for key, offering in known:
-            words = self._filters.reasons(offering)
-            if not words:
-                words = self._misfits(offering)
-            cost = None
-            if not words and self._model is not None:
-                cost = self._model.cost_of((Share(offering=offering, node_count=self._request.node_count),))
-                words = self._dear(cost)
-            if words:
-                refusals.append(Refusal(subject=key, reason="; ".join(words)))
-                continue
-            item = self._ranked(key, offering, cost)
-            ranked.append(((item.stock_out.until if item.stock_out else self._now, item.rank_usd, key), item))
-        ranked.sort(key=lambda pair: pair[0])
-        return self._answer([item for _, item in ranked], refusals)
+    def run(self, known: Sequence[Known]) -> Ranking:
+        """Judges every offering; ``known`` is sorted by key."""
+        refusals = self._filters.nothing_offered([item.offering for item in known])
+        now: list[Ranked] = []
+        later: list[Ranked] = []
+        for item in known:
+            verdict = self._judged(item)
+            if not isinstance(verdict, Ranked):
+                refusals.append(Refusal(subject=item.key, reason="; ".join(verdict)))
+            elif verdict.stock_out is None:
+                now.append(verdict)
+            else:
+                later.append(verdict)
+        # Sorting keeps the order of equals, and they come in the order of their keys.
+        now.sort(key=lambda item: item.rank_usd)
+        later.sort(key=lambda item: (item.stock_out.until if item.stock_out else self._now, item.rank_usd))
+        return self._answer(now + later, refusals)
+
+    def _judged(self, item: Known) -> "Ranked | list[str]":
+        """Returns the offering with its rank, or why it is out."""
+        offering = item.offering
+        cell = self._cells.get(item.cell)
+        if cell is None:
+            cell = self._cells[item.cell] = self._verdict_on(offering)
+        if not cell.fits or not self._filters.passes(offering):
+            return self._filters.reasons(offering)
+        if self._checks_more and (words := self._misfits(offering)):
+            return words
+        basis = cell.basis
+        if self._model is not None:
+            if self._has_own_rates:
+                basis = self._model.basis(offering)
+            if basis is None and not self._is_mixed:
+                return [HOPELESS]
+        return self._ranked(item, cell, basis)
+
+    def _verdict_on(self, offering: Offering) -> "_CellVerdict":
+        """Returns what holds for every offering of this kind, region and capacity type."""
+        fits = self._filters.fits_place(offering)
+        basis = self._model.basis(offering) if fits and self._model is not None else None
+        factor = _ONE if not self._prefers or self._is_preferred(offering) else 1 + self._terms.preference_ratio
+        return _CellVerdict(fits=fits, basis=basis, factor=factor)
 
     def _answer(self, ranked: list[Ranked], refusals: list[Refusal]) -> Ranking:
         placements: tuple[Placement, ...] = ()
         if self._is_mixed:
-            placements, reasons = gangs_of(
-                self._request.node_count, [i.offering for i in ranked], self._terms, self._book, self._model
-            )
+            offerings = [item.offering for item in ranked]
+            placements, reasons = gangs_of(self._request.node_count, offerings, self._terms, self._book, self._model)
             used = {share.offering.key for gang in placements for share in gang.shares}
-            for item in ranked:
-                key = item.offering.key
-                if key not in used:
-                    refusals.append(Refusal(subject=key, reason=reasons.get(key, "no gang of this request needs it")))
+            idle = [offering.key for offering in offerings if offering.key not in used]
+            refusals += [Refusal(subject=key, reason=reasons[key]) for key in idle]
             ranked = [item for item in ranked if item.offering.key in used]
         refusals.sort(key=lambda item: (item.subject, item.reason))
         return Ranking(ranked=tuple(ranked), placements=placements, refusals=tuple(refusals), made_at=self._now)
 
     def _misfits(self, offering: Offering) -> list[str]:
+        """Returns what speaks against it by what is free, by what may be spent, and by the length of the work."""
         words = list(self._book.reasons(offering, self._alone))
-        if self._terms.capacity.max_usd_per_hour is not None:
-            over = self._book.spending_reason((offering.price_usd_per_hour or Decimal(0)) * self._alone)
-            words += [over] if over else []
-        return words
+        if over := self._book.spending_reason((offering.price_usd_per_hour or Decimal(0)) * self._alone):
+            words.append(over)
+        if self._model is None or self._is_mixed:
+            return words
+        basis = self._model.basis(offering)
+        return words + (self._dear(basis, offering) if self._has_length and basis is not None else [])
 
-    def _dear(self, cost: TrueCost | None) -> list[str]:
+    def _dear(self, basis: CostBasis, offering: Offering) -> list[str]:
         """Returns why the whole work on the offering costs too much or takes too long."""
-        if cost is None:
-            return ["nodes would be lost so often that the work never ends"]
-        terms = self._terms.costs
-        if terms is None or not terms.is_length_known:
-            return []
+        cost = basis.cost((offering.price_usd_per_hour or Decimal(0)) * basis.node_count)
         words, most, deadline = [], self._terms.max_total_usd, self._request.deadline_at
         if most is not None and cost.total_usd > most:
             words.append(f"the work costs {plain(cost.total_usd)} USD, the most is {plain(most)}")
         if deadline is not None and self._now + timedelta(hours=float(cost.wall_hours)) > deadline:
-            words.append(
-                f"the work takes {plain(cost.wall_hours)} hours with losses and start-up, the deadline is {deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-            )
+            until = f"{deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            words.append(f"the work takes {plain(cost.wall_hours)} hours with losses and start-up, the deadline is {until}")
         return words
 
-    def _ranked(self, key: str, offering: Offering, cost: TrueCost | None) -> Ranked:
+    def _ranked(self, item: Known, cell: "_CellVerdict", basis: CostBasis | None) -> Ranked:
+        offering = item.offering
         price = offering.price_usd_per_hour or Decimal(0)
         notes: tuple[str, ...] = ()
         if offering.doubts:
+            # A doubt is about the machine's price, not about disks or moving data.
+            price *= DOUBT_RATIO
             notes = tuple(f"price doubted: {doubt}" for doubt in offering.doubts)
         if self._checks_quota and (unknown := self._book.unknown(offering)):
             notes += (f"quota not checked: {', '.join(unknown)}",)
-        rank = price if cost is None else cost.usd_per_useful_accelerator_hour
-        if offering.doubts:
-            rank = rank * DOUBT_RATIO if cost is None else rank + (DOUBT_RATIO - 1) * rank * _machine_part(cost)
-        if self._prefers and not self._is_preferred(offering):
-            rank *= 1 + self._terms.preference_ratio
-        return Ranked(offering=offering, cost=cost, rank_usd=rank, stock_out=self._memory.against(offering, key), notes=notes)
+        if basis is not None:
+            price = basis.usd_per_useful_accelerator_hour(price * basis.node_count)
+        stock_out = self._memory.against(offering, item.key) if self._remembers else None
+        return Ranked(offering, price * cell.factor if self._prefers else price, basis, stock_out, notes)
 
     def _is_preferred(self, offering: Offering) -> bool:
         places = (offering.cloud, offering.region, f"{offering.cloud}/{offering.region}")
         return any(place in self._prefers for place in places)
 
 
-def one_per_key(offerings: Iterable[Offering]) -> list[tuple[str, Offering]]:
-    """Returns key and offering, one a key, sorted by key: the least attractive of those that share it."""
+def one_per_key(offerings: Iterable[Offering]) -> list[Known]:
+    """Returns one offering a key, sorted by key: the least attractive of those that share it."""
     chosen: dict[str, Offering] = {}
     for offering in offerings:
         key = offering.key
         rival = chosen.get(key)
         if rival is None or _attraction(offering) < _attraction(rival):
             chosen[key] = offering
-    return [(key, chosen[key]) for key in sorted(chosen)]
+    return [Known(key, chosen[key], cell_of(chosen[key])) for key in sorted(chosen)]
 
 
 def _attraction(offering: Offering) -> tuple[bool, bool, Decimal, str]:
@@ -188,11 +261,6 @@ def _attraction(offering: Offering) -> tuple[bool, bool, Decimal, str]:
     price = offering.price_usd_per_hour
     is_true = has_true_price(offering)
     return (offering.is_available, is_true, -price if is_true and price is not None else Decimal(0), repr(offering))
-
-
-def _machine_part(cost: TrueCost) -> Decimal:
-    """Returns the machines' part of the cost: a doubt is about their price, not about disks or moving data."""
-    return cost.machine_usd / cost.total_usd if is_price(cost.total_usd) else _ONE
 
 
 def _check(request: NodeRequest, terms: PlanTerms) -> None:

@@ -20,6 +20,9 @@ class StockMemory:
             if memory.until > now and (rival is None or _weight(memory) > _weight(rival)):
                 self._by_subject[memory.subject] = memory
 
+    def __bool__(self) -> bool:
+        return bool(self._by_subject)
+
     def against(self, offering: Offering, key: str) -> "StockOut | None":
         """Returns what speaks longest against the offering; None when nothing does."""
         if not self._by_subject:
