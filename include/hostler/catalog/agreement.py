@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Final
 
+from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
 
 MOST_APART: Final = Decimal("0.20")
@@ -15,7 +16,7 @@ lists of Google, where 20 % parts rounding from errors.
 
 _NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
 
-_Key = tuple[str, str, str, str, str]
+_Key = tuple[str, str, str, str, CapacityType]
 
 
 def agreed(offerings: Iterable[Offering]) -> tuple[Offering, ...]:
@@ -59,21 +60,22 @@ def _worth(item: Offering) -> tuple[bool, datetime, Decimal]:
     return (price is not None, item.priced_at or _NEVER, price or Decimal(0))
 
 
-def _zones_checked(by_key: dict[_Key, Offering]) -> Iterable[Offering]:
-    """Yields the offerings, with those of whole regions folded into their zones'."""
-    regional = {(key[0], key[1], key[3], key[4]): item for key, item in by_key.items() if not key[2]}
-    if len(regional) == len(by_key):
+def _zones_checked(by_key: dict[_Key, Offering]) -> list[Offering]:
+    """Returns the offerings, with those of whole regions folded into their zones'."""
+    zoned_clouds = {item.cloud for key, item in by_key.items() if key[2]}
+    regional = {key: item for key, item in by_key.items() if not key[2] and key[0] in zoned_clouds}
+    if not regional:
         return list(by_key.values())
+    checked_clouds = {key[0] for key in regional}
     folded: set[_Key] = set()
-    kept: dict[_Key, Offering] = {}
-    for key, found in by_key.items():
-        item = found
-        whole = regional.get((key[0], key[1], key[3], key[4])) if key[2] else None
-        if whole is not None:
-            folded.add((key[0], key[1], "", key[3], key[4]))
-            item = _checked(item, whole)
-        kept[key] = item
-    return [item for key, item in kept.items() if key not in folded]
+    for key, item in by_key.items():
+        if not key[2] or key[0] not in checked_clouds:
+            continue
+        wide = (key[0], key[1], "", key[3], key[4])
+        if (whole := regional.get(wide)) is not None:
+            folded.add(wide)
+            by_key[key] = _checked(item, whole)
+    return [item for key, item in by_key.items() if key not in folded]
 
 
 def _checked(item: Offering, whole: Offering) -> Offering:

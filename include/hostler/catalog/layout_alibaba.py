@@ -10,7 +10,9 @@ from hostler.catalog.specs import AlibabaFamily, alibaba_families, machine_specs
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
 
-COLUMNS: Final = frozenset({"Region", "InstanceType", "vCPUs", "MemoryGiB", "GpuCount", "Zones", "OnDemandPerHour", "SpotPerHour"})
+COLUMNS: Final = frozenset(
+    {"Region", "InstanceType", "vCPUs", "MemoryGiB", "GpuCount", "Zones", "OnDemandPerHour", "SpotPerHour"}
+)
 
 CURRENCY: Final = "CNY"
 """In all regions; the list does not say so. Source: cloudpilot-ai/priceserver, which asks the price API of a Chinese account."""

@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from hostler.catalog import quotas
 from hostler.catalog.cells import Cells
 from hostler.catalog.errors import CatalogError
 from hostler.catalog.gather import Gathering, Source, column_indexes
-from hostler.catalog.layout_skypilot_google import google_quotas
 from hostler.catalog.specs import machine_specs
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
@@ -53,6 +53,6 @@ def _take(fields: list[str], source: Source, line: int, into: Gathering) -> None
                 nic_count=spec.nic_count,
                 local_nvme_gib=spec.local_nvme_gib,
                 interconnect=spec.interconnect,
-                quotas=google_quotas(spec, capacity_type, spec.vcpu_count),
+                quotas=quotas.google(spec, capacity_type, spec.vcpu_count),
             )
         )

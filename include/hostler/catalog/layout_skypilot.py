@@ -135,4 +135,3 @@ _QUOTAS: Final[dict[str, Callable[[str, CapacityType, int], tuple[QuotaUse, ...]
 def _quotas(cloud: str, instance_type: str, capacity_type: CapacityType, vcpus: int) -> tuple[QuotaUse, ...]:
     counted = _QUOTAS.get(cloud)
     return counted(instance_type, capacity_type, vcpus) if counted else ()
-

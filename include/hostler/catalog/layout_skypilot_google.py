@@ -12,7 +12,7 @@ from hostler.catalog.gather import Gathering, Source, column_indexes
 from hostler.catalog.names import short_name
 from hostler.catalog.specs import MachineSpec, TpuSpec, machine_specs, tpu_specs
 from hostler.model.enums import CapacityType
-from hostler.model.offering import Offering, QuotaUse
+from hostler.model.offering import Offering
 
 _CLOUD: Final = "gcp"
 _TYPES: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
@@ -188,14 +188,12 @@ class _Reader:
                 nic_count=spec.nic_count,
                 local_nvme_gib=spec.local_nvme_gib,
                 interconnect=spec.interconnect,
-                quotas=google_quotas(spec, kind, host.vcpus),
+                quotas=quotas.google(spec, kind, host.vcpus),
                 doubts=gpus.doubts if gpus else (),
             )
         )
 
-    def _take_tpu(
-        self, word: str, region: str, zone: str, prices: tuple[Decimal | None, Decimal | None], line: int
-    ) -> None:
+    def _take_tpu(self, word: str, region: str, zone: str, prices: tuple[Decimal | None, Decimal | None], line: int) -> None:
         """A slice, whose price includes its hosts."""
         spec, chips = tpu_slice(word)
         hosts = -(-chips // spec.chips_per_host)
@@ -218,7 +216,7 @@ class _Reader:
                     priced_at=self._source.priced_at,
                     accelerator_memory_mib=spec.hbm_mib,
                     interconnect="ICI",
-                    quotas=_tpu_quotas(spec.version, kind, chips),
+                    quotas=quotas.google_tpu(spec, kind, chips),
                 )
             )
 
@@ -232,19 +230,6 @@ def tpu_slice(name: str) -> tuple[TpuSpec, int]:
     if spec is None or not size.isascii() or not size.isdigit() or int(size) < spec.counted_per_chip:
         raise ValueError(f"AcceleratorName {name!r} is not a TPU slice (known versions: {', '.join(tpu_specs())})")
     return spec, int(size) // spec.counted_per_chip
-
-
-@lru_cache(maxsize=4096)
-def google_quotas(spec: MachineSpec, capacity_type: CapacityType, vcpus: int) -> tuple[QuotaUse, ...]:
-    """Returns what one machine takes of Google's quotas."""
-    return quotas.google(
-        spec.instance_type, capacity_type, vcpus, spec.accelerator, spec.accelerator_count, spec.local_nvme_gib
-    )
-
-
-@lru_cache(maxsize=4096)
-def _tpu_quotas(version: str, capacity_type: CapacityType, chips: int) -> tuple[QuotaUse, ...]:
-    return quotas.google_tpu(tpu_specs()[version], capacity_type, chips)
 
 
 @lru_cache(maxsize=4096)

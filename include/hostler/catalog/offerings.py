@@ -1,7 +1,9 @@
 """Everything that can be bought, from the tables that come with Hostler or from price lists of one's own."""
 
+import gc
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -9,11 +11,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from hostler.catalog import layout_alibaba, layout_aws, layout_google, layout_skypilot, quota_codes, rates
+from hostler.catalog import layout_alibaba, layout_aws, layout_google, layout_skypilot, quota_codes
 from hostler.catalog.agreement import agreed
 from hostler.catalog.cells import Cells, text_of
 from hostler.catalog.errors import CatalogError
 from hostler.catalog.gather import Gathering, Source
+from hostler.catalog.rates import COLUMNS as RATE_COLUMNS
 from hostler.catalog.rates import Rates, rate_of, shipped_rates
 from hostler.catalog.specs import MachineSpec, machine_specs
 from hostler.catalog.unpriced import unpriced
@@ -50,10 +53,25 @@ class Catalog:
     remarks: tuple[str, ...] = ()
     loaded_at_source: Mapping[str, datetime | None] = field(default_factory=dict)
 
+    def to_bytes(self) -> bytes:
+        """Returns the catalog in a form that is quick to read again; see ``catalog.compiled``."""
+        from hostler.catalog.compiled import packed
 
-def load_catalog(
-    paths: Iterable[str | PathLike[str]] = (), *, rates: Rates | None = None, keep_going: bool = False
-) -> Catalog:
+        return packed(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, accelerators: Collection[str] | None = None) -> "Catalog":
+        """Returns the catalog of ``to_bytes``, or only the offerings with these accelerators; None means all.
+
+        Raises:
+            CompiledError: the bytes are of another version or damaged; make them again from the price lists.
+        """
+        from hostler.catalog.compiled import unpacked
+
+        return unpacked(data, accelerators)
+
+
+def load_catalog(paths: Iterable[str | PathLike[str]] = (), *, rates: Rates | None = None, keep_going: bool = False) -> Catalog:
     """Returns what the price lists offer.
 
     Args:
@@ -66,8 +84,13 @@ def load_catalog(
     Raises:
         CatalogError: a row or file is broken and ``keep_going`` is false; names file, line and field.
     """
-    into = Gathering(rates=dict(shipped_rates() if rates is None else rates), keep_going=keep_going)
-    wanted = [Path(path) for path in paths]
+    with _collector_paused():
+        return _load([Path(path) for path in paths], shipped_rates() if rates is None else rates, keep_going=keep_going)
+
+
+def _load(wanted: Sequence[Path], rates: Rates, *, keep_going: bool) -> Catalog:
+    """Does the work of ``load_catalog``."""
+    into = Gathering(rates=dict(rates), keep_going=keep_going)
     tables = _from_paths(wanted, into) if wanted else _shipped()
     # Rates first: the other tables need them, wherever in the order they stand.
     for read, cells, source in sorted(_with_layout(tables, into), key=lambda table: table[0] is not _read_rates):
@@ -87,6 +110,18 @@ def load_catalog(
 def known_types() -> Mapping[tuple[str, str], MachineSpec]:
     """Returns what is known of machine types by (cloud, type), whether or not a price is: GPU and FPGA machines."""
     return machine_specs()
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keeps the garbage collector still: looking through some ten thousand new records that all stay doubles the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 _Table = tuple[Callable[[Cells, Source, Gathering], None], Cells, Source]
@@ -111,7 +146,7 @@ def _with_layout(tables: Iterable[tuple[str, Callable[[], str]]], into: Gatherin
 def _reader_for(cells: Cells) -> Callable[[Cells, Source, Gathering], None]:
     """Returns what reads a table with this heading. Raises CatalogError: no layout has it."""
     heading = set(cells.heading)
-    if heading.issuperset(rates.COLUMNS):
+    if heading.issuperset(RATE_COLUMNS):
         return _read_rates
     for columns, read in _LAYOUTS:
         if columns <= heading:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from hostler.catalog import aws_quota
-from hostler.catalog.specs import TpuSpec
+from hostler.catalog.specs import MachineSpec, TpuSpec
 from hostler.model.enums import CapacityType
 from hostler.model.offering import QuotaUse
 
@@ -83,21 +83,19 @@ def azure(instance_type: str, capacity_type: CapacityType, vcpu_count: int) -> t
     return (QuotaUse(code=family, name=f"{family} vCPUs", unit="vCPU", amount=amount), region)
 
 
-def google(
-    instance_type: str,
-    capacity_type: CapacityType,
-    vcpu_count: int,
-    accelerator: str,
-    accelerator_count: int,
-    local_ssd_gib: int | None,
-) -> tuple[QuotaUse, ...]:
+@lru_cache(maxsize=4096)
+def google(spec: MachineSpec, capacity_type: CapacityType, vcpu_count: int) -> tuple[QuotaUse, ...]:
     """Returns the use of GPUs by model, GPUs of all regions, CPUs by family and of all regions, and disk.
 
     A part of a GPU counts as one.
+
+    Args:
+        vcpu_count: of the host; 0 when it is not known which one.
     """
-    count = Decimal(max(1, accelerator_count))
+    instance_type = spec.instance_type
+    count = Decimal(max(1, spec.accelerator_count))
     uses = [QuotaUse(code="GPUS_ALL_REGIONS", name="GPUs (all regions)", unit="GPU", amount=count, scope="global")]
-    if metric := _google_gpu_metric(instance_type, capacity_type, accelerator):
+    if metric := _google_gpu_metric(instance_type, capacity_type, spec.accelerator):
         uses.insert(0, QuotaUse(code=metric, name=_spoken(metric), unit="GPU", amount=count))
     series = instance_type.partition("-")[0]
     if vcpu_count:
@@ -109,12 +107,13 @@ def google(
             )
         )
     uses.append(QuotaUse(code="SSD_TOTAL_GB", name="Persistent disk SSD (GB)", unit="GB", amount=Decimal(BOOT_DISK_GIB)))
-    if local_ssd_gib:
+    if spec.local_nvme_gib:
         metric = _google_local_ssd_metric(series, capacity_type)
-        uses.append(QuotaUse(code=metric, name=_spoken(metric), unit="GB", amount=Decimal(local_ssd_gib)))
+        uses.append(QuotaUse(code=metric, name=_spoken(metric), unit="GB", amount=Decimal(spec.local_nvme_gib)))
     return tuple(uses)
 
 
+@lru_cache(maxsize=4096)
 def google_tpu(spec: TpuSpec, capacity_type: CapacityType, chip_count: int) -> tuple[QuotaUse, ...]:
     """Returns the use of the version's quota, which holds per zone. Source: cloud.google.com/tpu/docs/quota, read 2026-12-01."""
     name = ("Preemptible" if capacity_type is CapacityType.SPOT else "") + spec.quota_name

@@ -16,9 +16,7 @@ def unpriced(known: Iterable[Offering]) -> tuple[Offering, ...]:
     GPU types are not added: their clouds' lists have them or the cloud is not used.
     """
     have = {(item.cloud, item.instance_type) for item in known}
-    return tuple(
-        _offering(spec) for key, spec in machine_specs().items() if key not in have and spec.accelerator in FPGAS
-    )
+    return tuple(_offering(spec) for key, spec in machine_specs().items() if key not in have and spec.accelerator in FPGAS)
 
 
 FPGAS = frozenset({"U250", "VU47P", "VU9P"})
