@@ -109,15 +109,16 @@ class CostBasis:
             _fixed=(disk * wall + moving[0]) / useful,
         )
 
-    def usd_per_useful_accelerator_hour(self, usd_per_hour: Decimal) -> Decimal:
-        """Returns what the gang is ranked by. ``usd_per_hour``: price of all its machines."""
-        return usd_per_hour * self._per_price + self._fixed
+    @property
+    def line(self) -> tuple[Decimal, Decimal]:
+        """(slope, offset): a useful accelerator-hour costs ``slope * price of one node + offset``, if all nodes cost the same."""
+        return (self._per_price * self.node_count, self._fixed)
 
     def cost(self, usd_per_hour: Decimal) -> TrueCost:
         """Returns the cost with its parts. ``usd_per_hour``: price of all machines of the gang."""
         machine, disk = usd_per_hour * self.wall_hours, self.disk_usd_per_hour * self.wall_hours
         return TrueCost(
-            usd_per_useful_accelerator_hour=self.usd_per_useful_accelerator_hour(usd_per_hour).quantize(_PER_HOUR),
+            usd_per_useful_accelerator_hour=(usd_per_hour * self._per_price + self._fixed).quantize(_PER_HOUR),
             total_usd=(machine + disk + self.egress_usd).quantize(_CENT),
             machine_usd=machine.quantize(_CENT),
             disk_usd=disk.quantize(_CENT),
@@ -135,12 +136,13 @@ class CostModel:
     def __init__(self, terms: CostTerms, node_count: int) -> None:
         self._terms, self._node_count = terms, node_count
         self._places: dict[tuple[str, str], tuple[Decimal, Decimal, str]] = {}
-        self._bases: dict[tuple[str, str, CapacityType, int, Decimal], CostBasis | None] = {}
+        self._bases: dict[tuple[int, Decimal, Decimal, Decimal, str], CostBasis | None] = {}
 
     def basis(self, offering: Offering) -> CostBasis | None:
         """Returns the basis of a gang that lies on this offering alone; None when losses leave no progress to speak of."""
-        losses = self.losses_per_node_hour(offering)
-        cell = (offering.cloud, offering.region, offering.capacity_type, offering.accelerator_count, losses)
+        # Without data to move, all regions of a cloud are one.
+        place = self._place(offering.cloud, offering.region)
+        cell = (offering.accelerator_count, self.losses_per_node_hour(offering), *place)
         if cell not in self._bases:
             self._bases[cell] = self.basis_of((Share(offering=offering, node_count=self._node_count),))
         return self._bases[cell]
@@ -168,7 +170,7 @@ class CostModel:
         faults = FAULTS_PER_ACCELERATOR_HOUR * offering.accelerator_count
         if offering.capacity_type is not CapacityType.SPOT:
             return faults
-        own = self._own_rate(offering)
+        own = self._own_rate(offering) if self._terms.interruptions else None
         return faults + (SPOT_LOSSES_PER_NODE_HOUR if own is None else own)
 
     def _own_rate(self, offering: Offering) -> Decimal | None:

@@ -2,20 +2,25 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Final
 
 from hostler.model.offering import Offering, Refusal
 from hostler.model.request import NodeRequest
 from hostler.planning.terms import PlanTerms
 
+LEAST_USD_PER_HOUR: Final = Decimal("0.001")
+MOST_USD_PER_HOUR: Final = Decimal(1_000_000)
+"""Outside of these bounds a number is no price of a machine but a slip: public rows lie between about 0.04 and 200."""
+
 
 def has_true_price(offering: Offering) -> bool:
-    """True when the price is a finite number above zero; everything else means that no price is known."""
+    """True when the price is a number that a machine can cost; everything else means that no price is known."""
     return is_price(offering.price_usd_per_hour)
 
 
 def is_price(price: Decimal | None) -> bool:
-    """True for a finite number above zero."""
-    return price is not None and price.is_finite() and price > 0
+    """True for a finite number between ``LEAST_USD_PER_HOUR`` and ``MOST_USD_PER_HOUR``: never zero, negative or not a number."""
+    return price is not None and price.is_finite() and LEAST_USD_PER_HOUR <= price <= MOST_USD_PER_HOUR
 
 
 class Filters:
@@ -28,6 +33,8 @@ class Filters:
         self._kinds = frozenset(request.capacity_types)
         self._clouds, self._regions = frozenset(request.clouds), frozenset(request.regions)
         self._zones, self._excluded = frozenset(terms.zones), frozenset(terms.excluded)
+        highest = request.max_price_usd_per_hour
+        self._most = MOST_USD_PER_HOUR if highest is None else min(highest, MOST_USD_PER_HOUR)
         self._has_rare_checks = bool(self._zones or self._excluded or terms.needs_interconnect)
 
     @property
@@ -40,15 +47,12 @@ class Filters:
         """True when kind, place and capacity type are what was asked for; the same for all offerings that share them."""
         return not self._mismatches(offering)
 
-    def passes(self, offering: Offering) -> bool:
+    def passes(self, offering: Offering, price: Decimal) -> bool:
         """True when ``reasons`` would be empty, of an offering that fits by kind and place. Quick: no words are made."""
-        price, highest = offering.price_usd_per_hour, self._request.max_price_usd_per_hour
         return (
-            price is not None
-            and offering.is_available
+            offering.is_available
             and price.is_finite()
-            and price > 0
-            and (highest is None or price <= highest)
+            and LEAST_USD_PER_HOUR <= price <= self._most
             and not (self._has_rare_checks and self._rare(offering))
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hostler.model.offering import Offering, Refusal
@@ -23,6 +24,9 @@ if TYPE_CHECKING:  # see planning.stock
 
 _DIGITS: Final = 28
 _ONE: Final = Decimal(1)
+_ZERO: Final = Decimal(0)
+_RANK: Final = attrgetter("rank_usd")
+_SUBJECT: Final = attrgetter("subject", "reason")
 
 Cell = tuple[str, int, str, str, str]
 """(accelerator, count, cloud, region, capacity type): what most checks are decided by."""
@@ -118,11 +122,15 @@ def rank_known(
 
 
 class _CellVerdict(NamedTuple):
-    """What is the same for all offerings of a cell. ``factor``: raises the rank outside the preferred regions."""
+    """What is the same for all offerings of a cell: an offering at a price ranks at ``slope * price + offset``.
+
+    ``fits`` is False when kind, place or capacity type were not asked for, or no work would ever end there.
+    """
 
     fits: bool
     basis: CostBasis | None
-    factor: Decimal
+    slope: Decimal
+    offset: Decimal
 
 
 class _Round:
@@ -140,57 +148,55 @@ class _Round:
         self._checks_quota = bool(terms.capacity.quotas)
         self._has_own_rates = self._model is not None and self._model.has_own_rates
         self._has_length = terms.costs is not None and terms.costs.is_length_known
-        self._checks_more = (
+        self._remembers = bool(memory)
+        self._checks_each = (
             self._checks_quota
             or self._has_length
+            or self._has_own_rates
+            or self._remembers
             or terms.capacity.reservations is not None
             or terms.capacity.max_usd_per_hour is not None
         )
-        self._remembers = bool(memory)
         self._prefers = frozenset(terms.preferred_regions)
 
     def run(self, known: Sequence[Known]) -> Ranking:
         """Judges every offering; ``known`` is sorted by key."""
         refusals = self._filters.nothing_offered([item.offering for item in known])
-        now: list[Ranked] = []
-        later: list[Ranked] = []
+        ranked: list[Ranked] = []
+        cells, is_price_ok, is_plain = self._cells, self._filters.passes, not self._checks_each
         for item in known:
-            verdict = self._judged(item)
-            if not isinstance(verdict, Ranked):
-                refusals.append(Refusal(subject=item.key, reason="; ".join(verdict)))
-            elif verdict.stock_out is None:
-                now.append(verdict)
+            key, offering, name = item
+            cell = cells.get(name)
+            if cell is None:
+                cell = cells[name] = self._verdict_on(offering)
+            price = offering.price_usd_per_hour
+            if not cell.fits or price is None or not is_price_ok(offering, price):
+                refusals.append(Refusal(subject=key, reason="; ".join(self._filters.reasons(offering)) or HOPELESS))
+            elif is_plain and not offering.doubts:
+                ranked.append(Ranked(offering, price * cell.slope + cell.offset, cell.basis, None, ()))
+            elif words := self._misfits(offering):
+                refusals.append(Refusal(subject=key, reason="; ".join(words)))
             else:
-                later.append(verdict)
+                ranked.append(self._ranked(item, cell, price))
         # Sorting keeps the order of equals, and they come in the order of their keys.
-        now.sort(key=lambda item: item.rank_usd)
-        later.sort(key=lambda item: (item.stock_out.until if item.stock_out else self._now, item.rank_usd))
-        return self._answer(now + later, refusals)
+        ranked.sort(key=_RANK)
+        if self._remembers:
+            ranked.sort(key=lambda item: item.stock_out.until if item.stock_out else self._now)
+        return self._answer(ranked, refusals)
 
-    def _judged(self, item: Known) -> "Ranked | list[str]":
-        """Returns the offering with its rank, or why it is out."""
-        offering = item.offering
-        cell = self._cells.get(item.cell)
-        if cell is None:
-            cell = self._cells[item.cell] = self._verdict_on(offering)
-        if not cell.fits or not self._filters.passes(offering):
-            return self._filters.reasons(offering)
-        if self._checks_more and (words := self._misfits(offering)):
-            return words
-        basis = cell.basis
-        if self._model is not None:
-            if self._has_own_rates:
-                basis = self._model.basis(offering)
-            if basis is None and not self._is_mixed:
-                return [HOPELESS]
-        return self._ranked(item, cell, basis)
-
-    def _verdict_on(self, offering: Offering) -> "_CellVerdict":
+    def _verdict_on(self, offering: Offering) -> _CellVerdict:
         """Returns what holds for every offering of this kind, region and capacity type."""
         fits = self._filters.fits_place(offering)
         basis = self._model.basis(offering) if fits and self._model is not None else None
-        factor = _ONE if not self._prefers or self._is_preferred(offering) else 1 + self._terms.preference_ratio
-        return _CellVerdict(fits=fits, basis=basis, factor=factor)
+        if self._model is not None and basis is None and not (self._is_mixed or self._has_own_rates):
+            fits = False
+        factor = self._factor(offering)
+        slope, offset = (_ONE, _ZERO) if basis is None else basis.line
+        return _CellVerdict(fits, basis, slope * factor, offset * factor)
+
+    def _factor(self, offering: Offering) -> Decimal:
+        """Returns by how much lying where it lies raises the rank."""
+        return _ONE if not self._prefers or self._is_preferred(offering) else 1 + self._terms.preference_ratio
 
     def _answer(self, ranked: list[Ranked], refusals: list[Refusal]) -> Ranking:
         placements: tuple[Placement, ...] = ()
@@ -201,18 +207,20 @@ class _Round:
             idle = [offering.key for offering in offerings if offering.key not in used]
             refusals += [Refusal(subject=key, reason=reasons[key]) for key in idle]
             ranked = [item for item in ranked if item.offering.key in used]
-        refusals.sort(key=lambda item: (item.subject, item.reason))
+        refusals.sort(key=_SUBJECT)
         return Ranking(ranked=tuple(ranked), placements=placements, refusals=tuple(refusals), made_at=self._now)
 
     def _misfits(self, offering: Offering) -> list[str]:
         """Returns what speaks against it by what is free, by what may be spent, and by the length of the work."""
         words = list(self._book.reasons(offering, self._alone))
-        if over := self._book.spending_reason((offering.price_usd_per_hour or Decimal(0)) * self._alone):
+        if over := self._book.spending_reason((offering.price_usd_per_hour or _ZERO) * self._alone):
             words.append(over)
         if self._model is None or self._is_mixed:
             return words
         basis = self._model.basis(offering)
-        return words + (self._dear(basis, offering) if self._has_length and basis is not None else [])
+        if basis is None:
+            return [*words, HOPELESS]
+        return words + (self._dear(basis, offering) if self._has_length else [])
 
     def _dear(self, basis: CostBasis, offering: Offering) -> list[str]:
         """Returns why the whole work on the offering costs too much or takes too long."""
@@ -225,20 +233,19 @@ class _Round:
             words.append(f"the work takes {plain(cost.wall_hours)} hours with losses and start-up, the deadline is {until}")
         return words
 
-    def _ranked(self, item: Known, cell: "_CellVerdict", basis: CostBasis | None) -> Ranked:
-        offering = item.offering
-        price = offering.price_usd_per_hour or Decimal(0)
-        notes: tuple[str, ...] = ()
-        if offering.doubts:
-            # A doubt is about the machine's price, not about disks or moving data.
-            price *= DOUBT_RATIO
-            notes = tuple(f"price doubted: {doubt}" for doubt in offering.doubts)
+    def _ranked(self, item: Known, cell: _CellVerdict, price: Decimal) -> Ranked:
+        """Returns the offering with all that may raise its rank or should be known before buying."""
+        offering, basis, slope, offset = item.offering, cell.basis, cell.slope, cell.offset
+        if self._has_own_rates and self._model is not None and (basis := self._model.basis(offering)) is not None:
+            factor = self._factor(offering)
+            slope, offset = basis.line[0] * factor, basis.line[1] * factor
+        # A doubt is about the machine's price, not about disks or moving data.
+        counted = price * DOUBT_RATIO if offering.doubts else price
+        notes = tuple(f"price doubted: {doubt}" for doubt in offering.doubts)
         if self._checks_quota and (unknown := self._book.unknown(offering)):
             notes += (f"quota not checked: {', '.join(unknown)}",)
-        if basis is not None:
-            price = basis.usd_per_useful_accelerator_hour(price * basis.node_count)
         stock_out = self._memory.against(offering, item.key) if self._remembers else None
-        return Ranked(offering, price * cell.factor if self._prefers else price, basis, stock_out, notes)
+        return Ranked(offering, counted * slope + offset, basis, stock_out, notes)
 
     def _is_preferred(self, offering: Offering) -> bool:
         places = (offering.cloud, offering.region, f"{offering.cloud}/{offering.region}")
