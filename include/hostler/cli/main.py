@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from hostler import __version__
+from hostler.cli.offers_arguments import add_options as add_offers_options
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -27,6 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_looking(commands)
     _add_acting(commands)
     _add_ledger(commands)
+    _add_planning(commands)
     return parser
 
 
@@ -85,6 +87,13 @@ def _add_ledger(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     ):
         action = actions.add_parser(name, help=text)
         action.set_defaults(run=_lazy("hostler.cli.ledger", name))
+
+
+def _add_planning(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    offers = commands.add_parser("offers", help="what can be bought for a request, best first, and why the rest is out")
+    add_offers_options(offers)
+    _add_json(offers)
+    offers.set_defaults(run=_lazy("hostler.cli.offers", "offers"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from decimal import Decimal, localcontext
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hostler.catalog.index import Cell, Known, known_of
 from hostler.model.offering import Offering, Refusal
 from hostler.model.request import NodeRequest
 from hostler.planning.cost import DOUBT_RATIO, HOPELESS, CostBasis, CostModel, TrueCost
@@ -27,23 +28,6 @@ _ONE: Final = Decimal(1)
 _ZERO: Final = Decimal(0)
 _RANK: Final = attrgetter("rank_usd")
 _SUBJECT: Final = attrgetter("subject", "reason")
-
-Cell = tuple[str, int, str, str, str]
-"""(accelerator, count, cloud, region, capacity type): what most checks are decided by."""
-
-
-class Known(NamedTuple):
-    """An offering with what is asked of it again and again."""
-
-    key: str
-    offering: Offering
-    cell: Cell
-
-
-def cell_of(offering: Offering) -> Cell:
-    """Returns the offering's cell."""
-    kind = offering.capacity_type.value
-    return (offering.accelerator, offering.accelerator_count, offering.cloud, offering.region, kind)
 
 
 class Ranked(NamedTuple):
@@ -260,7 +244,7 @@ def one_per_key(offerings: Iterable[Offering]) -> list[Known]:
         rival = chosen.get(key)
         if rival is None or _attraction(offering) < _attraction(rival):
             chosen[key] = offering
-    return [Known(key, chosen[key], cell_of(chosen[key])) for key in sorted(chosen)]
+    return [known_of(chosen[key]) for key in sorted(chosen)]
 
 
 def _attraction(offering: Offering) -> tuple[bool, bool, Decimal, str]:
