@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from hostler import __version__
+from hostler.cli.advise_arguments import add_options as add_advise_options
 from hostler.cli.offers_arguments import add_options as add_offers_options
 
 Command = Callable[[argparse.Namespace], int]
@@ -94,6 +95,10 @@ def _add_planning(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     add_offers_options(offers)
     _add_json(offers)
     offers.set_defaults(run=_lazy("hostler.cli.offers", "offers"))
+    advise = commands.add_parser("advise", help="which accelerators a workload wants, with the arithmetic")
+    add_advise_options(advise)
+    _add_json(advise)
+    advise.set_defaults(run=_lazy("hostler.cli.advise", "advise_command"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
