@@ -4,11 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from hostler.catalog.cells import Cells, Numbers
 from hostler.catalog.errors import CatalogError
 from hostler.catalog.rates import Rate, Rates
 from hostler.model.offering import Offering
+
+if TYPE_CHECKING:
+    from hostler.catalog.prices import PriceRow
 
 USD = "USD"
 
@@ -19,6 +23,7 @@ class Gathering:
 
     Attributes:
         rates: of other currencies. keep_going: a broken row is kept in ``faults``; otherwise it ends the reading.
+        prices: from the clouds' own price APIs, which take the place of those of ``offerings``.
         offerings: in the order of the files. faults: broken rows. remarks: what a reader should know of a source.
         dates: table's name -> the day its prices are of; None when it does not say.
     """
@@ -27,6 +32,7 @@ class Gathering:
     keep_going: bool
     numbers: Numbers = field(default_factory=Numbers)
     offerings: list[Offering] = field(default_factory=list)
+    prices: "list[PriceRow]" = field(default_factory=list)
     faults: list[CatalogError] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     dates: dict[str, datetime | None] = field(default_factory=dict)

@@ -16,6 +16,8 @@ from hostler.catalog.agreement import agreed
 from hostler.catalog.cells import Cells, text_of
 from hostler.catalog.errors import CatalogError
 from hostler.catalog.gather import Gathering, Source
+from hostler.catalog.prices import COLUMNS as COLUMNS_OF_PRICES
+from hostler.catalog.prices import priced, read_price_rows
 from hostler.catalog.rates import COLUMNS as RATE_COLUMNS
 from hostler.catalog.rates import Rates, rate_of, shipped_rates
 from hostler.catalog.specs import MachineSpec, machine_specs
@@ -33,6 +35,7 @@ _LAYOUTS: Final[tuple[tuple[frozenset[str], Callable[[Cells, Source, Gathering],
     (layout_aws.COLUMNS, layout_aws.read_aws),
     (layout_alibaba.COLUMNS, layout_alibaba.read_alibaba),
     (layout_google.COLUMNS, layout_google.read_google_machines),
+    (COLUMNS_OF_PRICES, read_price_rows),
     (quota_codes.COLUMNS, quota_codes.read_quota_codes),
 )
 """Columns that a layout must have -> what reads it; the first that fits."""
@@ -98,13 +101,19 @@ def _load(wanted: Sequence[Path], rates: Rates, *, keep_going: bool) -> Catalog:
             read(cells, source, into)
         except CatalogError as error:
             into.refuse(error)
-    known = agreed(into.offerings)
+    known, passed_over = priced(agreed(into.offerings), into.prices, into.rates)
     return Catalog(
         offerings=(*known, *unpriced(known)),
         faults=tuple(into.faults),
-        remarks=tuple(into.remarks),
+        remarks=(*into.remarks, *passed_over),
         loaded_at_source=into.dates,
     )
+
+
+def shipped_paths() -> tuple[Path, ...]:
+    """Returns the files that are read when no path is given, to be read together with others."""
+    folder = files("hostler.catalog").joinpath("data")
+    return tuple(Path(str(folder.joinpath(name))) for name in SHIPPED)
 
 
 def known_types() -> Mapping[tuple[str, str], MachineSpec]:

@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Final
 
 from hostler.catalog import aws_quota
-from hostler.catalog.specs import MachineSpec, TpuSpec
+from hostler.catalog.specs import MachineSpec, TpuSpec, machine_specs, tpu_specs
 from hostler.model.enums import CapacityType
-from hostler.model.offering import QuotaUse
+from hostler.model.offering import Offering, QuotaUse
 
 BOOT_DISK_GIB: Final = 200
 """Counted against Google's disk quota for each machine: the default size of a root volume."""
@@ -140,6 +140,23 @@ def alibaba(instance_type: str, capacity_type: CapacityType, vcpu_count: int) ->
             amount=Decimal(vcpu_count),
         ),
     )
+
+
+def uses_of(item: Offering) -> tuple[QuotaUse, ...]:
+    """Returns what one machine of the offering takes; empty for a cloud whose quotas are not known."""
+    if item.cloud == "aws":
+        return aws(item.instance_type, item.capacity_type, item.vcpu_count)
+    if item.cloud == "azure":
+        return azure(item.instance_type, item.capacity_type, item.vcpu_count)
+    if item.cloud == "alibaba":
+        return alibaba(item.instance_type, item.capacity_type, item.vcpu_count)
+    if item.cloud != "gcp":
+        return ()
+    tpu = next((spec for spec in tpu_specs().values() if spec.accelerator == item.accelerator), None)
+    if tpu is not None:
+        return google_tpu(tpu, item.capacity_type, item.accelerator_count)
+    spec = machine_specs().get((item.cloud, item.instance_type))
+    return google(spec, item.capacity_type, item.vcpu_count) if spec else ()
 
 
 def _azure_family(size: str) -> str | None:

@@ -1,11 +1,12 @@
 """Types that are known to exist and that no price list of the catalog has: kept, so that a plan can say why not."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from hostler.catalog import quotas
+from hostler.catalog.quotas import uses_of
 from hostler.catalog.specs import MachineSpec, machine_specs
 from hostler.model.enums import CapacityType
-from hostler.model.offering import Offering, QuotaUse
+from hostler.model.offering import Offering
 
 REASON = "no price list of the catalog has it"
 
@@ -23,7 +24,7 @@ FPGAS = frozenset({"U250", "VU47P", "VU9P"})
 
 
 def _offering(spec: MachineSpec) -> Offering:
-    return Offering(
+    item = Offering(
         cloud=spec.cloud,
         region="",
         zone="",
@@ -41,13 +42,5 @@ def _offering(spec: MachineSpec) -> Offering:
         nic_count=spec.nic_count,
         local_nvme_gib=spec.local_nvme_gib,
         interconnect=spec.interconnect,
-        quotas=_quotas(spec),
     )
-
-
-def _quotas(spec: MachineSpec) -> tuple[QuotaUse, ...]:
-    if spec.cloud == "azure":
-        return quotas.azure(spec.instance_type, CapacityType.ON_DEMAND, spec.vcpu_count)
-    if spec.cloud == "alibaba":
-        return quotas.alibaba(spec.instance_type, CapacityType.ON_DEMAND, spec.vcpu_count)
-    return quotas.aws(spec.instance_type, CapacityType.ON_DEMAND, spec.vcpu_count)
+    return replace(item, quotas=uses_of(item))

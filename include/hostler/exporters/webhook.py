@@ -21,6 +21,7 @@ NEEDS_A_PERSON: Final = (
     "job.failed",
     "lease.failed",
     "node.end_refused",
+    "prices.refused",
     "reap.",
     "request.refused",
     "spending.stopped",

@@ -29,7 +29,12 @@ ACCELERATORS: Final[dict[str, tuple[str, ...]]] = {
     "P100": ("p100", "tesla p100-pcie-16gb", "nvidia-tesla-p100"),
     "P4": ("p4", "tesla p4", "nvidia-tesla-p4"),
     "RTX-PRO-4500": ("rtx-pro-4500", "nvidia rtx pro 4500"),
-    "RTX-PRO-6000": ("rtx-pro-server-6000", "rtx-pro-6000", "nvidia-rtx-pro-6000", "nvidia rtx pro 6000 blackwell server edition"),
+    "RTX-PRO-6000": (
+        "rtx-pro-server-6000",
+        "rtx-pro-6000",
+        "nvidia-rtx-pro-6000",
+        "nvidia rtx pro 6000 blackwell server edition",
+    ),
     "T4": ("t4", "tesla t4", "nvidia-tesla-t4"),
     "T4G": ("t4g", "nvidia t4g"),
     "TPU-v2": ("tpu-v2",),
