@@ -108,7 +108,7 @@ def _text(advice: Advice, *, limit: int, shows_all: bool) -> str:
 def _table(shown: tuple[Suggestion, ...]) -> str:
     has_hours, has_rate = any(item.hours for item in shown), any(item.tokens_per_s for item in shown)
     headings = ["", "ACCELERATOR", "COUNT", "ON EACH", "USD/H"]
-    headings += (["HOURS", "USD IN ALL"] if has_hours else []) + (["TOKENS/S AT MOST"] if has_rate else []) + ["AGAINST IT"]
+    headings += (["HOURS", "USD IN ALL"] if has_hours else []) + (["TOKENS/S AT MOST"] if has_rate else []) + ["TO KNOW"]
     rows = []
     for place, item in enumerate(shown, start=1):
         row = [str(place), item.accelerator, str(item.count), f"{gib(item.fit.used_bytes)} of {gib(item.fit.usable_bytes)}"]
@@ -118,7 +118,7 @@ def _table(shown: tuple[Suggestion, ...]) -> str:
             row += ["-" if item.hours is None else f"{item.hours}", "-" if total is None else f"{total:.2f}"]
         if has_rate:
             row.append("-" if item.tokens_per_s is None else f"{item.tokens_per_s}")
-        rows.append([*row, "; ".join(item.drawbacks)])
+        rows.append([*row, "; ".join((*item.drawbacks, *item.remarks))])
     return render(headings, rows)
 
 
@@ -145,4 +145,5 @@ def _suggestion(place: int, item: Suggestion) -> dict[str, Any]:
         "usd_per_hour": None if item.usd_per_hour is None else str(item.usd_per_hour),
         "reasons": list(item.reasons),
         "drawbacks": list(item.drawbacks),
+        "remarks": list(item.remarks),
     }

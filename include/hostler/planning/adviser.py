@@ -9,7 +9,7 @@ from hostler.catalog.accelerator_facts import AcceleratorFacts
 from hostler.model.offering import Refusal
 from hostler.planning.adviser_fit import Fit, MisfitError, fit
 from hostler.planning.adviser_memory import training_flops
-from hostler.planning.adviser_rules import drawbacks, preferences, unfitness
+from hostler.planning.adviser_rules import drawbacks, preferences, remarks, unfitness
 from hostler.planning.adviser_work import WorkKind, Workload
 
 LINKED_MFU: Final = Decimal("0.40")
@@ -34,7 +34,7 @@ class Suggestion:
         hours: of the whole training on ``count`` of them; None when no tokens are told.
         tokens_per_s: highest speed of one sequence that the memory's bandwidth allows; None but for inference.
         usd_per_hour: of ``count`` of them, by the cheapest undoubted on-demand price; None when no price is known.
-        reasons: for it. drawbacks: against it; one with drawbacks ranks after those without.
+        reasons: for it. drawbacks: against it; one with drawbacks ranks after those without. remarks: to know before buying.
     """
 
     accelerator: str
@@ -45,6 +45,7 @@ class Suggestion:
     usd_per_hour: Decimal | None
     reasons: tuple[str, ...]
     drawbacks: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ def advise(
     """Judges every accelerator for the workload.
 
     The rule of rank: those that the kind of work prefers (TPU for large JAX trainings, FPGA for streams); then those without
-    drawbacks; then the cheapest for the work, one without a known price after those with one, by its peak speed; ties by name.
+    drawbacks; then the cheapest for the work, one without a known price after those with one, by its size; ties by name.
 
     Args:
         facts: name -> facts. prices_usd_per_hour: name -> price of one accelerator for an hour; what is not in it has none.
@@ -97,7 +98,6 @@ def advise(
 
 
 def _suggestion(work: Workload, facts: AcceleratorFacts, place: Fit, price: Decimal | None) -> Suggestion:
-    against = drawbacks(work, facts, place)
     return Suggestion(
         accelerator=facts.name,
         count=place.count,
@@ -106,7 +106,8 @@ def _suggestion(work: Workload, facts: AcceleratorFacts, place: Fit, price: Deci
         tokens_per_s=_decode_rate(work, facts, place),
         usd_per_hour=None if price is None else (price * place.count).quantize(Decimal("0.0001")),
         reasons=(*place.reasons, *preferences(work, facts, place)),
-        drawbacks=against,
+        drawbacks=drawbacks(work, facts, place),
+        remarks=remarks(work, facts, place),
     )
 
 
@@ -145,7 +146,9 @@ def _rank(work: Workload, facts: AcceleratorFacts, item: Suggestion) -> tuple[bo
     is_preferred = bool(preferences(work, facts, item.fit))
     cost = item.usd_per_hour
     if cost is None:
-        proxy = max(facts.tflops.values(), default=Decimal(1)) * item.count
+        # Without prices the smallest that does is taken for the cheapest: by bandwidth where that is what serves tokens.
+        peak = max(facts.tflops.values(), default=Decimal(1))
+        proxy = (facts.bandwidth_gb_per_s if work.kind is WorkKind.INFERENCE else peak) * item.count
         return (not is_preferred, len(item.drawbacks), True, proxy, item.accelerator)
     if work.is_trained and (speed := effective_tflops(work, facts, item.fit)) > 0:
         cost /= speed * item.count

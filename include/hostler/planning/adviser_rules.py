@@ -79,8 +79,6 @@ def drawbacks(work: Workload, facts: AcceleratorFacts, place: Fit) -> tuple[str,
         found.append("its machines have Arm processors: the program must be built for them")
     if work.kind is WorkKind.STREAMING and facts.kind == "gpu":
         found.append("takes streams in batches: good for video, its delay varies")
-    if place.is_fully_recomputed and work.recompute is None:
-        found.append("fits only with full recomputation: a third more work")
     return tuple(found)
 
 
@@ -92,8 +90,14 @@ def _training_drawbacks(work: Workload, facts: AcceleratorFacts, place: Fit) -> 
     if place.count > 1 and not facts.link_gb_per_s:
         # ZeRO-3 moves three times the weights each step (Rajbhandari et al., arXiv 1910.02054, section 7.2).
         found.append(f"{place.count} cards without a fast link: each step moves 3 x the weights over PCIe and the network")
-    if place.count > facts.linked_count > 1:
-        found.append(
-            f"{place.count} do not share one link network ({facts.linked_count} do): pick machines with a fast network"
-        )
     return found
+
+
+def remarks(work: Workload, facts: AcceleratorFacts, place: Fit) -> tuple[str, ...]:
+    """Returns what to know of an accelerator that fits; what costs time is in the estimated hours already."""
+    found = []
+    if place.is_fully_recomputed and work.recompute is None:
+        found.append("fits only with everything recomputed: a third more work")
+    if work.is_full and place.count > facts.linked_count > 1:
+        found.append(f"{facts.linked_count} of {place.count} share a link network: take machines with a fast network")
+    return tuple(found)
