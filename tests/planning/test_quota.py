@@ -216,7 +216,7 @@ def test_book_when_nothing_is_known_then_nothing_is_refused():
     assert CapacityBook(CapacityNow()).reasons(P5, 1000) == ()
 
 
-@pytest.mark.parametrize(("one", "other", "same"), [("vCPU", "vcpus", True), ("cores", "core", True), ("vCPU", "GPU", False)])
+@pytest.mark.parametrize(("one", "other", "same"), [("vCPU", "vcpus", True), ("cores", "vCPU", True), ("vCPU", "GPU", False)])
 def test_units_when_spelled_differently_then_same(one, other, same):
     assert same_unit(one, other) is same
 

@@ -125,8 +125,13 @@ class CapacityBook:
 
 
 def same_unit(one: str, other: str) -> bool:
-    """True for two spellings of one unit (``vCPU``, ``vCPUs``, ``vcpu``)."""
-    return one.casefold().removesuffix("s") == other.casefold().removesuffix("s")
+    """True for two spellings of one unit (``vCPU``, ``vCPUs``, ``vcpu``; Azure says ``cores`` for it)."""
+    return _unit(one) == _unit(other)
+
+
+def _unit(word: str) -> str:
+    plain_word = word.casefold().removesuffix("s")
+    return "vcpu" if plain_word == "core" else plain_word
 
 
 def plain(amount: Decimal) -> str:
