@@ -56,6 +56,15 @@ def test_rank_when_spot_could_never_finish_then_refused_with_words():
     assert "never ends" in reason_for(ranking, spot().key)
 
 
+def test_rank_when_no_progress_is_only_assumed_then_not_refused_but_last_and_told():
+    large = replace(REQUEST, node_count=200)
+    ranking = rank([spot(), offering()], TRUE, large)
+    assert keys(ranking) == [offering().key, spot().key]
+    assert "give your own rate" in ranking.ranked[1].notes[0]
+    own = replace(TRUE, costs=replace(COSTS, interruptions={"aws": Decimal("0.001")}))
+    assert keys(rank([spot(), offering()], own, large))[0] == spot().key
+
+
 def test_rank_when_data_lies_elsewhere_then_its_region_wins_over_a_cheaper_one():
     far, near = offering("us-west-2a", "50"), offering("us-east-1a", "51")
     assert zones(rank([far, near])) == ["us-west-2a", "us-east-1a"]

@@ -10,7 +10,7 @@ from hostler.catalog.egress import egress_usd_per_gib
 from hostler.catalog.interruptions import FAULTS_PER_ACCELERATOR_HOUR, SPOT_LOSSES_PER_NODE_HOUR
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
-from hostler.planning.overhead import Overhead, overhead
+from hostler.planning.overhead import HOPELESS_RATIO, Overhead, overhead
 from hostler.planning.terms import CostTerms
 
 DOUBT_RATIO: Final = Decimal("2.1")
@@ -19,6 +19,10 @@ two public catalogs, a3-highgpu-8g in us-central1: 88.49 / 43.0662 = 2.05 (ADR 1
 """
 
 HOPELESS: Final = "nodes would be lost so often that the work never ends"
+ASSUMED_HOPELESS: Final = (
+    f"at the assumed {SPOT_LOSSES_PER_NODE_HOUR} losses of a spot node an hour a gang of this size makes no progress: "
+    f"counted {HOPELESS_RATIO} times; give your own rate"
+)
 
 _HOUR_S: Final = Decimal(3600)
 _PER_HOUR: Final = Decimal("0.0001")
@@ -63,7 +67,8 @@ class CostBasis:
     Attributes:
         node_count: of the whole gang. accelerators: of all its nodes. useful_hours: see ``CostTerms``.
         disk_usd_per_hour: of all nodes. egress_words: which price of moving the data that is; empty when none is moved.
-        burden: what losses do; its ratio is never None here.
+        burden: what losses do. overhead_ratio: its ratio, or ``HOPELESS_RATIO`` when there is no progress to speak of.
+        is_assumed: True when a loss rate of spot is the measured default and not the user's own.
     """
 
     node_count: int
@@ -75,6 +80,8 @@ class CostBasis:
     egress_words: str
     losses_per_hour: Decimal
     burden: Overhead
+    overhead_ratio: Decimal
+    is_assumed: bool
     _per_price: Decimal
     _fixed: Decimal
 
@@ -86,14 +93,14 @@ class CostBasis:
         node_count: int,
         accelerators: int,
         losses: Decimal,
+        is_assumed: bool,
         disk: Decimal,
         moving: tuple[Decimal, str],
-    ) -> "CostBasis | None":
-        """Returns the basis; None when losses leave no progress to speak of."""
+    ) -> "CostBasis":
+        """Returns the basis. ``disk``: of all nodes for an hour. ``moving``: moving the data, and which price that is."""
         burden = overhead(losses, terms.checkpoint_s, terms.restore_s)
-        if burden.ratio is None:
-            return None
-        wall = terms.startup_s / _HOUR_S + terms.useful_hours * burden.ratio
+        ratio = HOPELESS_RATIO if burden.ratio is None else burden.ratio
+        wall = terms.startup_s / _HOUR_S + terms.useful_hours * ratio
         useful = terms.useful_hours * accelerators
         return cls(
             node_count=node_count,
@@ -105,9 +112,21 @@ class CostBasis:
             egress_words=moving[1],
             losses_per_hour=losses,
             burden=burden,
+            overhead_ratio=ratio,
+            is_assumed=is_assumed,
             _per_price=wall / useful,
             _fixed=(disk * wall + moving[0]) / useful,
         )
+
+    @property
+    def is_refused(self) -> bool:
+        """True when, by the user's own loss rates, the work would never end."""
+        return self.burden.ratio is None and not self.is_assumed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know: an estimate of no progress that rests on the default alone refuses nothing, but must be told."""
+        return (ASSUMED_HOPELESS,) if self.burden.ratio is None and self.is_assumed else ()
 
     @property
     def line(self) -> tuple[Decimal, Decimal]:
@@ -124,7 +143,7 @@ class CostBasis:
             disk_usd=disk.quantize(_CENT),
             egress_usd=self.egress_usd.quantize(_CENT),
             wall_hours=self.wall_hours.quantize(_PER_HOUR),
-            overhead_ratio=self.burden.ratio or _ZERO,
+            overhead_ratio=self.overhead_ratio,
             losses_per_hour=self.losses_per_hour,
             checkpoint_interval_s=self.burden.checkpoint_interval_s,
         )
@@ -136,23 +155,24 @@ class CostModel:
     def __init__(self, terms: CostTerms, node_count: int) -> None:
         self._terms, self._node_count = terms, node_count
         self._places: dict[tuple[str, str], tuple[Decimal, Decimal, str]] = {}
-        self._bases: dict[tuple[int, Decimal, Decimal, Decimal, str], CostBasis | None] = {}
+        self._bases: dict[tuple[int, bool, Decimal, Decimal, Decimal, str], CostBasis] = {}
 
-    def basis(self, offering: Offering) -> CostBasis | None:
-        """Returns the basis of a gang that lies on this offering alone; None when losses leave no progress to speak of."""
+    def basis(self, offering: Offering) -> CostBasis:
+        """Returns the basis of a gang that lies on this offering alone."""
         # Without data to move, all regions of a cloud are one.
         place = self._place(offering.cloud, offering.region)
-        cell = (offering.accelerator_count, self.losses_per_node_hour(offering), *place)
-        if cell not in self._bases:
-            self._bases[cell] = self.basis_of((Share(offering=offering, node_count=self._node_count),))
-        return self._bases[cell]
+        cell = (offering.accelerator_count, self._is_assumed(offering), self.losses_per_node_hour(offering), *place)
+        found = self._bases.get(cell)
+        if found is None:
+            found = self._bases[cell] = self.basis_of((Share(offering=offering, node_count=self._node_count),))
+        return found
 
     @property
     def has_own_rates(self) -> bool:
         """True when losses may differ between offerings of one region and capacity type."""
         return bool(self._terms.interruptions)
 
-    def basis_of(self, shares: Sequence[Share]) -> CostBasis | None:
+    def basis_of(self, shares: Sequence[Share]) -> CostBasis:
         """Returns the basis of a gang; the data is moved once, at the dearest of its places. ``shares``: not empty."""
         places = [self._place(share.offering.cloud, share.offering.region) for share in shares]
         sizes = [share.node_count for share in shares]
@@ -161,6 +181,7 @@ class CostModel:
             node_count=sum(sizes),
             accelerators=sum(share.offering.accelerator_count * share.node_count for share in shares),
             losses=sum((self.losses_per_node_hour(share.offering) * share.node_count for share in shares), _ZERO),
+            is_assumed=any(self._is_assumed(share.offering) for share in shares),
             disk=sum((disk * size for (disk, _, _), size in zip(places, sizes, strict=True)), _ZERO),
             moving=max((moving, words) for _, moving, words in places),
         )
@@ -172,6 +193,11 @@ class CostModel:
             return faults
         own = self._own_rate(offering) if self._terms.interruptions else None
         return faults + (SPOT_LOSSES_PER_NODE_HOUR if own is None else own)
+
+    def _is_assumed(self, offering: Offering) -> bool:
+        return offering.capacity_type is CapacityType.SPOT and (
+            not self._terms.interruptions or self._own_rate(offering) is None
+        )
 
     def _own_rate(self, offering: Offering) -> Decimal | None:
         rates, where = self._terms.interruptions, f"{offering.cloud}/{offering.region}"

@@ -163,7 +163,7 @@ def _placement(
     if words := book.spending_reason(per_hour):
         raise _MisfitError(words)
     basis = model.basis_of(shares) if model is not None else None
-    if model is not None and basis is None:
+    if basis is not None and basis.is_refused:
         raise _MisfitError(HOPELESS)
     cost = None if basis is None else basis.cost(per_hour)
     _check_length(cost, terms)

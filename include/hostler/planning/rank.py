@@ -115,6 +115,7 @@ class _CellVerdict(NamedTuple):
     basis: CostBasis | None
     slope: Decimal
     offset: Decimal
+    notes: tuple[str, ...]
 
 
 class _Round:
@@ -157,7 +158,7 @@ class _Round:
             if not cell.fits or price is None or not is_price_ok(offering, price):
                 refusals.append(Refusal(subject=key, reason="; ".join(self._filters.reasons(offering)) or HOPELESS))
             elif is_plain and not offering.doubts:
-                ranked.append(Ranked(offering, price * cell.slope + cell.offset, cell.basis, None, ()))
+                ranked.append(Ranked(offering, price * cell.slope + cell.offset, cell.basis, None, cell.notes))
             elif words := self._misfits(offering):
                 refusals.append(Refusal(subject=key, reason="; ".join(words)))
             else:
@@ -172,11 +173,11 @@ class _Round:
         """Returns what holds for every offering of this kind, region and capacity type."""
         fits = self._filters.fits_place(offering)
         basis = self._model.basis(offering) if fits and self._model is not None else None
-        if self._model is not None and basis is None and not (self._is_mixed or self._has_own_rates):
+        if basis is not None and basis.is_refused and not (self._is_mixed or self._has_own_rates):
             fits = False
         factor = self._factor(offering)
         slope, offset = (_ONE, _ZERO) if basis is None else basis.line
-        return _CellVerdict(fits, basis, slope * factor, offset * factor)
+        return _CellVerdict(fits, basis, slope * factor, offset * factor, () if basis is None else basis.notes)
 
     def _factor(self, offering: Offering) -> Decimal:
         """Returns by how much lying where it lies raises the rank."""
@@ -202,7 +203,7 @@ class _Round:
         if self._model is None or self._is_mixed:
             return words
         basis = self._model.basis(offering)
-        if basis is None:
+        if basis.is_refused:
             return [*words, HOPELESS]
         return words + (self._dear(basis, offering) if self._has_length else [])
 
@@ -220,12 +221,13 @@ class _Round:
     def _ranked(self, item: Known, cell: _CellVerdict, price: Decimal) -> Ranked:
         """Returns the offering with all that may raise its rank or should be known before buying."""
         offering, basis, slope, offset = item.offering, cell.basis, cell.slope, cell.offset
-        if self._has_own_rates and self._model is not None and (basis := self._model.basis(offering)) is not None:
+        if self._has_own_rates and self._model is not None:
+            basis = self._model.basis(offering)
             factor = self._factor(offering)
             slope, offset = basis.line[0] * factor, basis.line[1] * factor
         # A doubt is about the machine's price, not about disks or moving data.
         counted = price * DOUBT_RATIO if offering.doubts else price
-        notes = tuple(f"price doubted: {doubt}" for doubt in offering.doubts)
+        notes = (*(f"price doubted: {doubt}" for doubt in offering.doubts), *(() if basis is None else basis.notes))
         if self._checks_quota and (unknown := self._book.unknown(offering)):
             notes += (f"quota not checked: {', '.join(unknown)}",)
         stock_out = self._memory.against(offering, item.key) if self._remembers else None
