@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 from tests.planning.made import NOW, REQUEST, offering, reason_for, spot, vcpus
 
-from hostler.catalog.index import known_of
+from hostler.catalog.known import known_of
 from hostler.model.capacity import CapacityNow, QuotaState, Reservation
 from hostler.model.enums import CapacityType
 from hostler.planning.placement import domain_of

@@ -10,7 +10,7 @@ from decimal import Decimal, localcontext
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hostler.catalog.index import Cell, Known, known_of
+from hostler.catalog.known import Cell, Known, known_of
 from hostler.model.offering import Offering, Refusal
 from hostler.model.request import NodeRequest
 from hostler.planning.cost import DOUBT_RATIO, HOPELESS, CostBasis, CostModel, TrueCost

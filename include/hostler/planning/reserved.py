@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
-from hostler.catalog.index import Known, known_of
+from hostler.catalog.known import Known, known_of
 from hostler.model.capacity import Reservation
 from hostler.model.enums import CapacityType
 
