@@ -27,7 +27,7 @@ class CapacityBook:
         self._capacity = capacity
         self._states = _by_place(capacity.quotas)
         self._taken: dict[_Place, Decimal] = {}
-        self._verdicts: dict[tuple[str, str, int, int], tuple[str, ...]] = {}
+        self._verdicts: dict[tuple[str, str, int, int], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._reserved = _by_zone(capacity.reservations)
         self.spent_usd_per_hour = capacity.spent_usd_per_hour
         for request in capacity.open_spot_requests:
@@ -38,17 +38,14 @@ class CapacityBook:
 
     def reasons(self, offering: Offering, node_count: int) -> tuple[str, ...]:
         """Returns why so many nodes of the offering do not fit, in words; empty when they do or nothing is known."""
-        reasons: tuple[str, ...] = ()
-        if self._states and offering.quotas:
-            # Offerings of one type and region share one tuple of quotas; asking once is asking for all.
-            cell = (offering.cloud, offering.region, id(offering.quotas), node_count)
-            known = self._verdicts.get(cell)
-            if known is None:
-                known = self._verdicts[cell] = tuple(self._over(offering, use, node_count) for use in offering.quotas)
-            reasons = tuple(words for words in known if words)
+        reasons = self._judge(offering, node_count)[0]
         if offering.capacity_type is CapacityType.RESERVED and self._reserved is not None:
             reasons += self._reservation_reasons(offering, node_count)
         return reasons
+
+    def unknown(self, offering: Offering, node_count: int) -> tuple[str, ...]:
+        """Returns the names of the offering's quotas that nothing is known of, in their order."""
+        return self._judge(offering, node_count)[1]
 
     def spending_reason(self, usd_per_hour: Decimal) -> str:
         """Returns why the cap on spending forbids so much more; empty when it does not."""
@@ -84,10 +81,22 @@ class CapacityBook:
             place = _place_of(offering.cloud, offering.region, use)
             taken[place] = taken.get(place, Decimal(0)) + use.amount * node_count
 
-    def unknown(self, offering: Offering) -> tuple[str, ...]:
-        """Returns the names of the offering's quotas that nothing is known of, in their order."""
-        uses = offering.quotas
-        return tuple(use.name for use in uses if self._free(_place_of(offering.cloud, offering.region, use), use) is None)
+    def _judge(self, offering: Offering, node_count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Returns (which quotas so many nodes pass, in words; names of those that nothing is known of)."""
+        # Offerings of one type and region share one tuple of quotas; asking once is asking for all.
+        cell = (offering.cloud, offering.region, id(offering.quotas), node_count)
+        known = self._verdicts.get(cell)
+        if known is None:
+            over, unknown = [], []
+            for use in offering.quotas:
+                place = _place_of(offering.cloud, offering.region, use)
+                free = self._free(place, use)
+                if free is None:
+                    unknown.append(use.name)
+                elif use.amount > 0 and use.amount * node_count > free:
+                    over.append(self._over(place, use, node_count))
+            known = self._verdicts[cell] = (tuple(over), tuple(unknown))
+        return known
 
     def _take(self, place: _Place, amount: Decimal) -> None:
         self._taken[place] = self._taken.get(place, Decimal(0)) + amount
@@ -98,13 +107,8 @@ class CapacityBook:
             return None
         return state.limit - state.used - self._taken.get(place, Decimal(0))
 
-    def _over(self, offering: Offering, use: QuotaUse, node_count: int) -> str:
-        place = _place_of(offering.cloud, offering.region, use)
-        free = self._free(place, use)
-        wanted = use.amount * node_count
-        if free is None or wanted <= free:
-            return ""
-        state, waiting = self._states[place], self._taken.get(place, Decimal(0))
+    def _over(self, place: _Place, use: QuotaUse, node_count: int) -> str:
+        state, waiting, wanted = self._states[place], self._taken.get(place, Decimal(0)), use.amount * node_count
         in_requests = f", {plain(waiting)} asked for by open spot requests" if waiting else ""
         nodes = "1 node needs" if node_count == 1 else f"{node_count} nodes need"
         return (

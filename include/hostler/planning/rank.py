@@ -134,13 +134,10 @@ class _Round:
         self._has_own_rates = self._model is not None and self._model.has_own_rates
         self._has_length = terms.costs is not None and terms.costs.is_length_known
         self._remembers = bool(memory)
+        self._checks_spending = terms.capacity.max_usd_per_hour is not None
+        self._checks_free = self._checks_quota or terms.capacity.reservations is not None
         self._checks_each = (
-            self._checks_quota
-            or self._has_length
-            or self._has_own_rates
-            or self._remembers
-            or terms.capacity.reservations is not None
-            or terms.capacity.max_usd_per_hour is not None
+            self._checks_free or self._checks_spending or self._has_length or self._has_own_rates or self._remembers
         )
         self._prefers = frozenset(terms.preferred_regions)
 
@@ -159,7 +156,7 @@ class _Round:
                 refusals.append(Refusal(subject=key, reason="; ".join(self._filters.reasons(offering)) or HOPELESS))
             elif is_plain and not offering.doubts:
                 ranked.append(Ranked(offering, price * cell.slope + cell.offset, cell.basis, None, cell.notes))
-            elif words := self._misfits(offering):
+            elif words := self._misfits(offering, cell, price):
                 refusals.append(Refusal(subject=key, reason="; ".join(words)))
             else:
                 ranked.append(self._ranked(item, cell, price))
@@ -195,21 +192,23 @@ class _Round:
         refusals.sort(key=_SUBJECT)
         return Ranking(ranked=tuple(ranked), placements=placements, refusals=tuple(refusals), made_at=self._now)
 
-    def _misfits(self, offering: Offering) -> list[str]:
+    def _misfits(self, offering: Offering, cell: _CellVerdict, price: Decimal) -> list[str]:
         """Returns what speaks against it by what is free, by what may be spent, and by the length of the work."""
-        words = list(self._book.reasons(offering, self._alone))
-        if over := self._book.spending_reason((offering.price_usd_per_hour or _ZERO) * self._alone):
+        words = list(self._book.reasons(offering, self._alone)) if self._checks_free else []
+        if self._checks_spending and (over := self._book.spending_reason(price * self._alone)):
             words.append(over)
         if self._model is None or self._is_mixed:
             return words
-        basis = self._model.basis(offering)
-        if basis.is_refused:
-            return [*words, HOPELESS]
-        return words + (self._dear(basis, offering) if self._has_length else [])
+        basis = self._model.basis(offering) if self._has_own_rates else cell.basis
+        if basis is not None and basis.is_refused:
+            words.append(HOPELESS)
+        elif basis is not None and self._has_length:
+            words += self._dear(basis, price)
+        return words
 
-    def _dear(self, basis: CostBasis, offering: Offering) -> list[str]:
+    def _dear(self, basis: CostBasis, price: Decimal) -> list[str]:
         """Returns why the whole work on the offering costs too much or takes too long."""
-        cost = basis.cost((offering.price_usd_per_hour or Decimal(0)) * basis.node_count)
+        cost = basis.cost(price * basis.node_count)
         words, most, deadline = [], self._terms.max_total_usd, self._request.deadline_at
         if most is not None and cost.total_usd > most:
             words.append(f"the work costs {plain(cost.total_usd)} USD, the most is {plain(most)}")
@@ -227,8 +226,10 @@ class _Round:
             slope, offset = basis.line[0] * factor, basis.line[1] * factor
         # A doubt is about the machine's price, not about disks or moving data.
         counted = price * DOUBT_RATIO if offering.doubts else price
-        notes = (*(f"price doubted: {doubt}" for doubt in offering.doubts), *(() if basis is None else basis.notes))
-        if self._checks_quota and (unknown := self._book.unknown(offering)):
+        notes = cell.notes if not self._has_own_rates or basis is None else basis.notes
+        if offering.doubts:
+            notes = (*(f"price doubted: {doubt}" for doubt in offering.doubts), *notes)
+        if self._checks_quota and (unknown := self._book.unknown(offering, self._alone)):
             notes += (f"quota not checked: {', '.join(unknown)}",)
         stock_out = self._memory.against(offering, item.key) if self._remembers else None
         return Ranked(offering, counted * slope + offset, basis, stock_out, notes)
