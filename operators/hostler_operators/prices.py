@@ -1,7 +1,7 @@
 """The refresh of prices as a task."""
 
 import asyncio
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -12,15 +12,8 @@ from hostler.lifecycle.fleet import Fleet
 from hostler_sensors.fleet_access import work
 from hostler_sensors.run_identity import StepIdentity
 
-
-class Outcome(Protocol):
-    """What the operator reads of ``hostler.wiring.prices.PriceOutcome``, which must not be imported while a Dag is parsed."""
-
-    cloud: str
-    verdict: str
-    row_count: int
-    problems: tuple[str, ...]
-    report: Any
+if TYPE_CHECKING:
+    from hostler.wiring.prices import PriceOutcome
 
 
 class RefreshPricesOperator(BaseOperator):
@@ -50,7 +43,7 @@ class RefreshPricesOperator(BaseOperator):
             raise AirflowException("; ".join(f"{item.cloud}: {', '.join(item.problems)}" for item in silent))
         return told
 
-    async def _refresh(self, fleet: Fleet, who: str, *, accepts_jumps: bool) -> tuple[Outcome, ...]:
+    async def _refresh(self, fleet: Fleet, who: str, *, accepts_jumps: bool) -> "tuple[PriceOutcome, ...]":
         """Refreshes, then tells people what was refused; a receiver that is away fails no refresh."""
         # Imported here: wiring pulls in the database, which a Dag's parsing must not.
         from hostler.connections.airflow_sessions import AirflowSessions, secret
@@ -58,7 +51,7 @@ class RefreshPricesOperator(BaseOperator):
         from hostler.wiring.prices import refresh_prices
         from hostler.wiring.settings import read_fleet_file
 
-        def refresh() -> tuple[Outcome, ...]:
+        def refresh() -> "tuple[PriceOutcome, ...]":
             return refresh_prices(
                 read_fleet_file(),
                 sessions=AirflowSessions(),
@@ -75,7 +68,7 @@ class RefreshPricesOperator(BaseOperator):
             self.log.warning("nobody could be told: %s", error)
         return outcomes
 
-    def _log_all(self, outcomes: tuple[Outcome, ...]) -> None:
+    def _log_all(self, outcomes: "tuple[PriceOutcome, ...]") -> None:
         if not outcomes:
             self.log.info("fleet.yaml names no price source (prices.sources): nothing to refresh")
         for item in outcomes:

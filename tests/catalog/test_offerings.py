@@ -166,6 +166,17 @@ def test_google_when_host_of_series_n1_is_priced_then_each_number_that_fits(list
     assert {item.accelerator_count for item in offers(catalog, instance_type="n1-standard-32+2xT4")} == {2}
 
 
+def test_skypilot_when_rows_of_zones_are_whole_machines_then_each_is_one(lists):
+    rows = [GOOGLE, "p4d.24xlarge,96,1152,A100,8,us-east-1,us-east-1b,32.77,12.5,327680", A2, A100]
+    catalog = lists(rows)
+    found = offers(catalog, instance_type="p4d.24xlarge", capacity_type=SPOT)
+    assert [(item.cloud, item.zone, item.price_usd_per_hour, item.accelerator) for item in found] == [
+        ("aws", "us-east-1b", Decimal("12.5"), "A100")
+    ]
+    assert [use.code for use in found[0].quotas] == ["L-7212CCBC"]
+    assert priced(catalog)["a2-highgpu-1g"] == Decimal("3.6")
+
+
 def test_google_when_spot_is_dearer_than_on_demand_then_doubted(lists):
     catalog = lists([GOOGLE, A2, A100.replace("2.9,1.5", "2.9,3.5")])
     assert "below its spot price" in offers(catalog, instance_type="a2-highgpu-1g", capacity_type=ON_DEMAND)[0].doubts[0]

@@ -5,6 +5,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 
 from hostler.cli.main import main
 from hostler.ledger.port import StockOut
@@ -218,6 +219,14 @@ def test_offers_when_ledger_is_asked_then_stock_outs_and_the_cap_count(hostler, 
     status, out, _ = hostler("offers", "--accelerator", "A100", "--nodes", "4", "--ledger", "--catalog", str(price_list))
     assert status == 1
     assert "above max_usd_per_hour 100" in out
+
+
+def test_offers_when_ledger_is_asked_without_lists_then_the_deployments_own(hostler, fleet_file, price_list):
+    document = yaml.safe_load(fleet_file.read_text())
+    fleet_file.write_text(yaml.safe_dump({**document, "catalog": [str(price_list)]}))
+    status, out, _ = hostler("offers", "--accelerator", "A100", "--ledger", "--json")
+    assert status == 0
+    assert list(json.loads(out)["sources"]) == [price_list.name]
 
 
 def test_offers_when_the_cache_is_warm_then_little_is_imported(price_list):

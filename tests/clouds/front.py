@@ -31,6 +31,11 @@ class Fault:
         return f"<Response><Errors>{error}</Errors><RequestID>0</RequestID></Response>".encode()
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # the default of 5 turns callers away when a test sends sixteen threads at once
+    daemon_threads = True
+
+
 class Front:
     """Speaks EC2's query protocol as far as faults need it. ``counts``: calls by action, faulty ones too."""
 
@@ -42,8 +47,8 @@ class Front:
         self._faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self._lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"front": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), handler)
+        self.behind_lock = threading.Lock()
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -91,13 +96,18 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(500, "text/html", b"<html><body>Internal Server Error</body></html>")
 
     def _pass_on(self, body: bytes) -> tuple[int, str, bytes]:
+        """One call at a time: moto's state is not made for threads."""
         line = http.client.HTTPConnection(*self.front.behind, timeout=TIMEOUT_S)
         try:
-            line.request("POST", self.path, body, dict(self.headers))
-            answer = line.getresponse()
-            return answer.status, answer.headers.get("Content-Type", "text/xml"), answer.read()
+            with self.front.behind_lock:
+                return self._ask(line, body)
         finally:
             line.close()
+
+    def _ask(self, line: http.client.HTTPConnection, body: bytes) -> tuple[int, str, bytes]:
+        line.request("POST", self.path, body, dict(self.headers))
+        answer = line.getresponse()
+        return answer.status, answer.headers.get("Content-Type", "text/xml"), answer.read()
 
     def _answer(self, status: int, kind: str, body: bytes, retry_after: str | None = None) -> None:
         self.send_response(status)

@@ -56,7 +56,7 @@ class Cells:
         reader = self._reader
         try:
             for cells in reader:
-                if cells and not cells[0].startswith("#") and (len(cells) > 1 or cells[0].strip()):
+                if cells and cells[0][:1] != "#" and (len(cells) > 1 or cells[0].strip()):
                     yield reader.line_num, cells
         except csv.Error as error:
             raise CatalogError(self.source, reader.line_num, str(error)) from None

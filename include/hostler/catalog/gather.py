@@ -64,9 +64,9 @@ class Source:
     name: str
     priced_at: datetime | None
 
-    def at(self, *lines: int) -> str:
+    def at(self, line: int, other: int | None = None) -> str:
         """Returns where a price stands, as ``name:12`` or, for a sum of two rows, ``name:12+34``."""
-        return f"{self.name}:{'+'.join(map(str, lines))}"
+        return f"{self.name}:{line}" if other is None else f"{self.name}:{line}+{other}"
 
 
 def column_indexes(cells: Cells, *names: str) -> tuple[int, ...]:

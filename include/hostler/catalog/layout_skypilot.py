@@ -1,4 +1,4 @@
-"""The columns of SkyPilot's lists: one row a type and region (Azure, Vast), or hosts and accelerators apart (Google)."""
+"""The columns of SkyPilot's lists: one row a type and place, or, for Google, hosts and accelerators apart."""
 
 import re
 from collections.abc import Callable
@@ -8,15 +8,14 @@ from hostler.catalog import quotas
 from hostler.catalog.cells import Cells, decimal_of
 from hostler.catalog.errors import CatalogError
 from hostler.catalog.gather import Gathering, Source, column_indexes
-from hostler.catalog.layout_skypilot_google import read_google
+from hostler.catalog.layout_skypilot_google import GoogleParts
 from hostler.catalog.names import short_name
 from hostler.catalog.specs import MachineSpec, machine_specs
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering, QuotaUse
 
-COLUMNS: Final = frozenset(
-    {"InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region"}
-)
+_NAMES: Final = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
+COLUMNS: Final = frozenset(_NAMES)
 
 _CLOUD_OF: Final = (
     (re.compile(r"Standard_\w+"), "azure"),
@@ -29,35 +28,45 @@ _CLOUD_OF: Final = (
 
 
 def read_skypilot(cells: Cells, source: Source, into: Gathering) -> None:
-    """Reads one list of this layout; the heading tells whether hosts and accelerators stand apart.
+    """Reads one list of this layout.
+
+    A row with a type and an accelerator is a whole machine; one with either is Google's, whose parts stand apart.
 
     Raises:
         CatalogError: a row is broken and nothing may be.
     """
-    if "AvailabilityZone" in cells.heading and "Generation" not in cells.heading:
-        read_google(cells, source, into)
-        return
-    names = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
-    at = column_indexes(cells, *names)
-    memory_at = cells.heading.index("TotalGpuMemoryMiB") if "TotalGpuMemoryMiB" in cells.heading else None
+    at = column_indexes(cells, *_NAMES)
+    zone_at, memory_at = _index(cells, "AvailabilityZone"), _index(cells, "TotalGpuMemoryMiB")
     fallback = "azure" if "Generation" in cells.heading else "vast"
+    google = GoogleParts(source, into)
     for line, row in into.rows(cells):
+        fields = [row[index] for index in at]
+        zone = "" if zone_at is None else row[zone_at].strip()
         try:
-            fields = [row[index] for index in at]
-            _Machine(fields, row[memory_at] if memory_at is not None else "", fallback, into).offer(source, line, into)
+            if zone_at is None or (fields[0].strip() and fields[1].strip() and not fields[1].startswith("tpu-")):
+                memory = "" if memory_at is None else row[memory_at]
+                _Machine(fields, zone, memory, fallback, into).offer(source, line, into)
+            else:
+                google.take(fields, zone, line)
         except ValueError as error:
             into.refuse(CatalogError(source.name, line, str(error)))
+    google.join()
+
+
+def _index(cells: Cells, name: str) -> int | None:
+    return cells.heading.index(name) if name in cells.heading else None
 
 
 class _Machine:
-    """One row: a whole machine in a region."""
+    """One row: a whole machine in a region, or in a zone of it."""
 
-    def __init__(self, fields: list[str], total_memory: str, fallback: str, into: Gathering) -> None:
+    def __init__(self, fields: list[str], zone: str, total_memory: str, fallback: str, into: Gathering) -> None:
         """Reads the cells. Raises ValueError naming the field."""
         self.instance_type, word, count, vcpus, memory, price, spot, region = fields
         numbers = into.numbers
         self.cloud = cloud_of(self.instance_type) or fallback
         self.region = _region(region)
+        self.zone = zone
         self.vcpus = numbers.whole(vcpus, "vCPUs", least=1)
         self.memory_mib = numbers.mib(memory, "MemoryGiB")
         self.prices = (numbers.price(price, "Price"), numbers.price(spot, "SpotPrice"))
@@ -82,7 +91,7 @@ class _Machine:
                 Offering(
                     cloud=self.cloud,
                     region=self.region,
-                    zone="",
+                    zone=self.zone,
                     instance_type=self.instance_type,
                     capacity_type=capacity_type,
                     accelerator=self.accelerator,

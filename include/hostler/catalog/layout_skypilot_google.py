@@ -6,9 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from hostler.catalog import quotas
-from hostler.catalog.cells import Cells
-from hostler.catalog.errors import CatalogError
-from hostler.catalog.gather import Gathering, Source, column_indexes
+from hostler.catalog.gather import Gathering, Source
 from hostler.catalog.names import short_name
 from hostler.catalog.specs import MachineSpec, TpuSpec, machine_specs, tpu_specs
 from hostler.model.enums import CapacityType
@@ -74,20 +72,7 @@ class _Gpus:
         return (f"the list has {self.count} x {self.name} on demand at {on_demand} USD, below its spot price of {spot} USD",)
 
 
-def read_google(cells: Cells, source: Source, into: Gathering) -> None:
-    """Reads one list. Raises CatalogError: a row is broken and nothing may be."""
-    columns = ("InstanceType", "vCPUs", "MemoryGiB", "AcceleratorName", "AcceleratorCount", "Region", "AvailabilityZone")
-    at = column_indexes(cells, *columns, "Price", "SpotPrice")
-    reader = _Reader(source, into)
-    for line, row in into.rows(cells):
-        try:
-            reader.take([row[index] for index in at], line)
-        except ValueError as error:
-            into.refuse(CatalogError(source.name, line, str(error)))
-    reader.join()
-
-
-class _Reader:
+class GoogleParts:
     """Keeps hosts and accelerators until the whole list is read, and joins them then."""
 
     def __init__(self, source: Source, into: Gathering) -> None:
@@ -97,9 +82,9 @@ class _Reader:
         self._gpus: dict[tuple[str, str, int], _Gpus] = {}
         self._joined: set[tuple[str, str, int]] = set()
 
-    def take(self, fields: list[str], line: int) -> None:
-        """Reads one row. Raises ValueError naming the field."""
-        instance_type, vcpus, memory, word, count, region, zone, on_demand, spot = fields
+    def take(self, fields: list[str], zone: str, line: int) -> None:
+        """Reads one row, its cells in the order of ``layout_skypilot``. Raises ValueError naming the field."""
+        instance_type, word, count, vcpus, memory, on_demand, spot, region = fields
         if not region or not zone.startswith(region):
             raise ValueError(f"AvailabilityZone {zone!r} is not in Region {region!r}")
         numbers = self._into.numbers

@@ -79,10 +79,13 @@ class Judge:
         frame = _frame(batch)
         source = context.data_sources.add_pandas(name="prices")
         definition = source.add_dataframe_asset(name=batch.cloud).add_batch_definition_whole_dataframe("batch")
-        suite = context.suites.add(gx.ExpectationSuite(name=f"prices of {batch.cloud}"))
-        for words, expectation in _expectations(gx.expectations, batch, accepts_jumps=accepts_jumps):
+        checks = _expectations(gx.expectations, batch, accepts_jumps=accepts_jumps)
+        for words, expectation in checks:
             expectation.meta = {"check": words}
-            suite.add_expectation(expectation)
+        # All at once: adding one by one writes the whole suite anew each time.
+        suite = context.suites.add(
+            gx.ExpectationSuite(name=f"prices of {batch.cloud}", expectations=[expectation for _, expectation in checks])
+        )
         validation = context.validation_definitions.add(
             gx.ValidationDefinition(name=f"prices of {batch.cloud}", data=definition, suite=suite)
         )
@@ -94,7 +97,7 @@ class Judge:
         )
         run = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=name))
         results = [result for outcome in run.run_results.values() for result in outcome.results]
-        self._prune(batch.cloud)
+        self._prune(site)
         problems = tuple(_words(result, batch) for result in results if not result.success)
         return Judgement(is_good=bool(run.success), problems=problems, report=site / "index.html")
 
@@ -118,30 +121,34 @@ class Judge:
             self._gx = gx
         return self._gx
 
-    def _prune(self, cloud: str) -> None:
+    def _prune(self, newest: Path) -> None:
         """Removes the oldest reports; names sort by time."""
-        for old in sorted(path for path in (self._folder / cloud).iterdir() if path.is_dir())[: -self._kept]:
+        reports = sorted(path for path in newest.parent.iterdir() if path.is_dir() and path != newest)
+        for old in reports[: max(0, len(reports) + 1 - self._kept)]:
             shutil.rmtree(old, ignore_errors=True)
 
 
 def _context(gx: Any, site: Path) -> Any:
     """Returns a context in memory whose data docs are static pages in ``site``."""
-    from great_expectations.data_context.types.base import ProgressBarsConfig
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
 
     site.mkdir(parents=True, exist_ok=True)
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
-    for name in list(context.variables.data_docs_sites or {}):
-        context.delete_data_docs_site(name)
-    context.add_data_docs_site(
-        site_name="prices",
-        site_config={
-            "class_name": "SiteBuilder",
-            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-            "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)},
-        },
+    pages = {
+        "class_name": "SiteBuilder",
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)},
+    }
+    config = DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+        data_docs_sites={"prices": pages},
+        progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
+        analytics_enabled=False,
     )
-    return context
+    return gx.get_context(mode="ephemeral", project_config=config)
 
 
 def _frame(batch: PriceBatch) -> Any:

@@ -172,6 +172,27 @@ def with_known_prices(offerings: Iterable[Offering], rows: Mapping[PriceKey, Pri
     return tuple(changed)
 
 
+def rows_of(offerings: Iterable[Offering]) -> dict[PriceKey, PriceRow]:
+    """Returns the prices of price lists as rows, to fill gaps with."""
+    rows = (
+        PriceRow(
+            cloud=item.cloud,
+            region=item.region,
+            zone=item.zone,
+            instance_type=item.instance_type,
+            capacity_type=item.capacity_type,
+            currency=item.currency,
+            price_per_hour=item.price_in_currency_per_hour,
+            priced_at=item.priced_at or datetime.fromtimestamp(0, UTC),
+            source=item.price_source,
+            doubts=item.doubts,
+        )
+        for item in offerings
+        if item.price_usd_per_hour is not None and item.price_in_currency_per_hour is not None
+    )
+    return {row.key: row for row in rows}
+
+
 def _row_for(item: Offering, kind: CapacityType, rows: Mapping[PriceKey, PriceRow]) -> PriceRow | None:
     own = rows.get((item.cloud, item.region, item.zone, item.instance_type, kind))
     return own or rows.get((item.cloud, item.region, "", item.instance_type, kind))

@@ -30,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_acting(commands)
     _add_ledger(commands)
     _add_planning(commands)
+    _add_prices(commands)
     return parser
 
 
@@ -99,6 +100,15 @@ def _add_planning(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     add_advise_options(advise)
     _add_json(advise)
     advise.set_defaults(run=_lazy("hostler.cli.advise", "advise_command"))
+
+
+def _add_prices(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    prices = commands.add_parser("prices", help="prices that are planned with; --refresh asks the clouds for them")
+    prices.add_argument("--refresh", action="store_true", help="ask the clouds of prices.sources, check, accept or refuse")
+    prices.add_argument("--accept-jumps", action="store_true", help="prices have really moved by over 20 %%: I have looked")
+    prices.add_argument("--cloud", action="append", help="refresh only this cloud; may be given again")
+    _add_json(prices)
+    prices.set_defaults(run=_lazy("hostler.cli.prices", "prices"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -38,7 +39,7 @@ def offers(options: argparse.Namespace) -> int:
 
 
 def _offers(options: argparse.Namespace) -> int:
-    index = open_index(options.catalog, keep_going=options.keep_going)
+    index = open_index(_lists(options), keep_going=options.keep_going)
     names = accelerators_in(options.accelerator, index)
     _check_clouds(options.cloud, names, options.count, index)
     request, terms = request_of(options, names), terms_of(options, names)
@@ -61,6 +62,17 @@ def _offers(options: argparse.Namespace) -> int:
 
         print(text(ranking, request, terms, index, limit=options.limit, shows_all=options.why_not))
     return 0 if ranking.ranked and not index.catalog.faults else 1
+
+
+def _lists(options: argparse.Namespace) -> Sequence[str | os.PathLike[str]]:
+    """Returns the price lists to read: those given, else with ``--ledger`` the deployment's own, else none: the shipped ones."""
+    if options.catalog or not options.ledger:
+        lists: Sequence[str] = options.catalog
+        return lists
+    from hostler.wiring.prices import catalog_paths
+    from hostler.wiring.settings import read_fleet_file
+
+    return catalog_paths(read_fleet_file())
 
 
 def rank_all(

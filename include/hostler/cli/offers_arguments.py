@@ -25,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     lists.add_argument("--keep-going", action="store_true", help="leave out broken rows, and name them")
     lists.add_argument("--capacity-file", metavar="FILE", help="JSON with quotas, reservations, open spot requests, spending")
-    lists.add_argument("--ledger", action="store_true", help="ask the ledger for stock-outs, spending and caps")
+    lists.add_argument("--ledger", action="store_true", help="ask the deployment: its price lists, stock-outs, spending, cap")
     shown = parser.add_argument_group("how to show it")
     shown.add_argument("--limit", type=int, default=10, help="rows of the table (default 10; 0: all)")
     shown.add_argument("--why-not", action="store_true", help="every refusal on its own line")

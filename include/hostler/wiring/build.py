@@ -64,7 +64,7 @@ def open_fleet() -> Iterator[Fleet]:
     """Builds a Fleet for the command line (the SDKs' own credentials, secrets from the environment) and closes its ledger."""
     from hostler.wiring.sdk_sessions import SdkSessions
 
-    fleet = build_fleet(sessions=SdkSessions(), secret=_secret_of_environment)
+    fleet = build_fleet(sessions=SdkSessions(), secret=secret_of_environment)
     try:
         yield fleet
     finally:
@@ -96,7 +96,7 @@ def _jump(reach: ReachSettings) -> Target | None:
     return Target(host=host, port=int(port), user=user, host_key=reach.jump_host_key)
 
 
-def _secret_of_environment(name: str) -> str:
+def secret_of_environment(name: str) -> str:
     """Returns ``HOSTLER_SECRET_<NAME>``. Raises KeyError naming the variable, never a value."""
     variable: Any = f"HOSTLER_SECRET_{name.upper().replace('-', '_')}"
     if variable not in os.environ:

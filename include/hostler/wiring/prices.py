@@ -10,7 +10,7 @@ from hostler.catalog.errors import CatalogError
 from hostler.catalog.offerings import Catalog, load_catalog, shipped_paths
 from hostler.catalog.price_batch import PriceBatch
 from hostler.catalog.price_suite import Judge, Judgement
-from hostler.catalog.prices import PriceKey, PriceRow, PriceSource, keep, read_kept, with_known_prices
+from hostler.catalog.prices import PriceKey, PriceRow, PriceSource, keep, read_kept, rows_of, with_known_prices
 from hostler.catalog.rates import shipped_rates
 from hostler.catalog.specs import machine_specs
 from hostler.cloud.errors import CloudConfigError, CloudError
@@ -58,23 +58,38 @@ def accepted_paths(fleet: FleetFile) -> tuple[Path, ...]:
 
 
 class AcceptedPrices:
-    """Fills accepted prices into what drivers list; reads a file again when it has changed. Thread-safe enough: reading twice
-    does no harm.
+    """Fills prices into what drivers list: accepted ones, and where those say nothing, those of the price lists.
+
+    Accepted prices are read again when they have changed, the lists once. Threads may share it: reading twice does no harm.
     """
 
     def __init__(self, fleet: FleetFile) -> None:
         self._fleet = fleet
         self._seen: tuple[tuple[Path, int, int], ...] = ()
         self._rows: Mapping[PriceKey, PriceRow] = {}
+        self._lists: Mapping[PriceKey, PriceRow] | None = None
 
     def __call__(self, offerings: Iterable[Offering]) -> tuple[Offering, ...]:
-        """Returns the offerings with accepted prices. Raises CatalogError: the accepted file is damaged; nothing is planned."""
+        """Returns the offerings with prices. Raises CatalogError: the accepted file is damaged; nothing is planned."""
         paths = accepted_paths(self._fleet)
         seen = tuple((path, stat.st_mtime_ns, stat.st_size) for path in paths for stat in (path.stat(),))
         if seen != self._seen:
             self._rows = {row.key: row for path in paths for row in read_kept(path)}
             self._seen = seen
-        return with_known_prices(offerings, self._rows, shipped_rates())
+        filled = with_known_prices(offerings, self._rows, shipped_rates())
+        if all(item.price_usd_per_hour is not None for item in filled):
+            return filled
+        return tuple(
+            item if item.price_usd_per_hour is not None else with_known_prices((item,), self._of_lists(), shipped_rates())[0]
+            for item in filled
+        )
+
+    def _of_lists(self) -> Mapping[PriceKey, PriceRow]:
+        if self._lists is None:
+            # A row that is broken is no reason to plan without the others; a refresh and `hostler offers` name it.
+            known = load_catalog([path.expanduser() for path in self._fleet.catalog], keep_going=True)
+            self._lists = rows_of(known.offerings)
+        return self._lists
 
 
 def refresh_prices(
