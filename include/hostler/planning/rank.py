@@ -10,6 +10,7 @@ from decimal import Decimal, localcontext
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hostler.catalog.egress import EGRESS
 from hostler.catalog.known import Cell, Known, known_of
 from hostler.model.offering import Offering, Refusal
 from hostler.model.request import NodeRequest
@@ -174,7 +175,7 @@ class _Round:
             fits = False
         factor = self._factor(offering)
         slope, offset = (_ONE, _ZERO) if basis is None else basis.line
-        return _CellVerdict(fits, basis, slope * factor, offset * factor, () if basis is None else basis.notes)
+        return _CellVerdict(fits, basis, slope * factor, offset * factor, _notes(offering, basis))
 
     def _factor(self, offering: Offering) -> Decimal:
         """Returns by how much lying where it lies raises the rank."""
@@ -226,7 +227,7 @@ class _Round:
             slope, offset = basis.line[0] * factor, basis.line[1] * factor
         # A doubt is about the machine's price, not about disks or moving data.
         counted = price * DOUBT_RATIO if offering.doubts else price
-        notes = cell.notes if not self._has_own_rates or basis is None else basis.notes
+        notes = _notes(offering, basis) if self._has_own_rates else cell.notes
         if offering.doubts:
             notes = (*(f"price doubted: {doubt}" for doubt in offering.doubts), *notes)
         if self._checks_quota and (unknown := self._book.unknown(offering, self._alone)):
@@ -237,6 +238,12 @@ class _Round:
     def _is_preferred(self, offering: Offering) -> bool:
         places = (offering.cloud, offering.region, f"{offering.cloud}/{offering.region}")
         return any(place in self._prefers for place in places)
+
+
+def _notes(offering: Offering, basis: CostBasis | None) -> tuple[str, ...]:
+    """Returns what to know of every offering of this cloud with these losses."""
+    notes = () if basis is None else basis.notes
+    return notes if offering.cloud in EGRESS else (*notes, f"{offering.cloud} is not one of the clouds that Hostler buys from")
 
 
 def one_per_key(offerings: Iterable[Offering]) -> list[Known]:
