@@ -5,15 +5,13 @@ Sources, each the cloud's own price page: aws.amazon.com/ec2/pricing/on-demand (
 first and monthly free amounts are left out: they make moving cheaper, never dearer. Refresh by editing the rows and ``AS_OF``.
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 AS_OF: Final = "2026-12-01"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EgressPrice:
+class EgressPrice(NamedTuple):
     """Prices of one cloud, USD for a GiB that leaves.
 
     Attributes:

@@ -2,23 +2,26 @@
 
 import json
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hostler.catalog.index import CatalogIndex
 from hostler.model.offering import Offering
 from hostler.model.request import NodeRequest
 from hostler.planning.cost import TrueCost
-from hostler.planning.placement import Placement
 from hostler.planning.quota import plain
 from hostler.planning.rank import Ranked, Ranking
 from hostler.planning.terms import PlanTerms
 
+if TYPE_CHECKING:
+    from hostler.planning.placement import Placement
+
+_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 _PER_HOUR: Final = Decimal("0.0001")
 
 
 def document(ranking: Ranking, request: NodeRequest, terms: PlanTerms, index: CatalogIndex) -> str:
-    """Returns the whole answer as one JSON document."""
-    return json.dumps(
+    """Returns the whole answer as one JSON document, an entry a line."""
+    return _lines(
         {
             "request": {
                 "accelerators": list(terms.accelerators),
@@ -34,10 +37,19 @@ def document(ranking: Ranking, request: NodeRequest, terms: PlanTerms, index: Ca
                 name: day.date().isoformat() if day else None for name, day in sorted(index.catalog.loaded_at_source.items())
             },
             "faults": [str(fault) for fault in index.catalog.faults],
-        },
-        indent=1,
-        ensure_ascii=False,
+        }
     )
+
+
+def _lines(fields: dict[str, Any]) -> str:
+    """Returns an object with each field, and each entry of a list, on its own line: ``indent`` would take the slow encoder."""
+    return "{\n" + ",\n".join(f"{_json(name)}: {_value(value)}" for name, value in fields.items()) + "\n}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(f" {_json(entry)}" for entry in value) + "\n]"
+    return _json(value)
 
 
 def _offer(place: int, item: Ranked) -> dict[str, Any]:
@@ -76,7 +88,7 @@ def _place(offering: Offering) -> dict[str, Any]:
     }
 
 
-def _placement(gang: Placement) -> dict[str, Any]:
+def _placement(gang: "Placement") -> dict[str, Any]:
     return {
         "domain": gang.domain,
         "shares": [{"key": share.offering.key, "nodes": share.node_count} for share in gang.shares],

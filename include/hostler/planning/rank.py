@@ -16,13 +16,13 @@ from hostler.model.offering import Offering, Refusal
 from hostler.model.request import NodeRequest
 from hostler.planning.cost import DOUBT_RATIO, HOPELESS, CostBasis, CostModel, TrueCost
 from hostler.planning.filters import Filters, has_true_price
-from hostler.planning.placement import Placement, gangs_of
 from hostler.planning.quota import CapacityBook, plain
 from hostler.planning.stock import StockMemory
 from hostler.planning.terms import PlanTerms
 
-if TYPE_CHECKING:  # see planning.stock
+if TYPE_CHECKING:  # see planning.stock; most plans mix and spread nothing
     from hostler.ledger.port import StockOut
+    from hostler.planning.placement import Placement
 
 _DIGITS: Final = 28
 _ONE: Final = Decimal(1)
@@ -68,7 +68,7 @@ class Ranking:
     """
 
     ranked: tuple[Ranked, ...]
-    placements: tuple[Placement, ...]
+    placements: "tuple[Placement, ...]"
     refusals: tuple[Refusal, ...]
     made_at: datetime
 
@@ -184,6 +184,8 @@ class _Round:
     def _answer(self, ranked: list[Ranked], refusals: list[Refusal]) -> Ranking:
         placements: tuple[Placement, ...] = ()
         if self._is_mixed:
+            from hostler.planning.placement import gangs_of
+
             offerings = [item.offering for item in ranked]
             placements, reasons = gangs_of(self._request.node_count, offerings, self._terms, self._book, self._model)
             used = {share.offering.key for gang in placements for share in gang.shares}
