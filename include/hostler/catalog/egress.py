@@ -6,6 +6,7 @@ first and monthly free amounts are left out: they make moving cheaper, never dea
 """
 
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 AS_OF: Final = "2026-12-01"
@@ -77,6 +78,7 @@ def continent_of(region: str) -> str:
     return max(fits)[1] if fits else ""
 
 
+@lru_cache(maxsize=4096)
 def egress_usd_per_gib(source: str, target_cloud: str, target_region: str) -> tuple[Decimal, str]:
     """Returns what a GiB costs from ``source`` to a region, and in words which price that is.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from hostler.catalog.disks import disk_usd_per_gib_hour
 from hostler.catalog.egress import egress_usd_per_gib
@@ -149,19 +149,30 @@ class CostBasis:
         )
 
 
+class _Place(NamedTuple):
+    """Disk of a node for an hour, moving all data once, and which price of moving that is; equal places have one number."""
+
+    number: int
+    disk: Decimal
+    moving: Decimal
+    words: str
+
+
 class CostModel:
     """Costs of one work over many offerings; what only place and weather decide is worked out once."""
 
     def __init__(self, terms: CostTerms, node_count: int) -> None:
         self._terms, self._node_count = terms, node_count
-        self._places: dict[tuple[str, str], tuple[Decimal, Decimal, str]] = {}
-        self._bases: dict[tuple[int, bool, Decimal, Decimal, Decimal, str], CostBasis] = {}
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._bases: dict[tuple[int, str, int, Decimal | None], CostBasis] = {}
+        # Without data to move, all regions of a cloud are one.
+        self._numbers: dict[tuple[Decimal, Decimal, str], int] = {}
 
     def basis(self, offering: Offering) -> CostBasis:
         """Returns the basis of a gang that lies on this offering alone."""
-        # Without data to move, all regions of a cloud are one.
-        place = self._place(offering.cloud, offering.region)
-        cell = (offering.accelerator_count, self._is_assumed(offering), self.losses_per_node_hour(offering), *place)
+        number = self._place(offering.cloud, offering.region).number
+        rate = self._own_rate(offering) if self._terms.interruptions else None
+        cell = (offering.accelerator_count, offering.capacity_type.value, number, rate)
         found = self._bases.get(cell)
         if found is None:
             found = self._bases[cell] = self.basis_of((Share(offering=offering, node_count=self._node_count),))
@@ -182,8 +193,8 @@ class CostModel:
             accelerators=sum(share.offering.accelerator_count * share.node_count for share in shares),
             losses=sum((self.losses_per_node_hour(share.offering) * share.node_count for share in shares), _ZERO),
             is_assumed=any(self._is_assumed(share.offering) for share in shares),
-            disk=sum((disk * size for (disk, _, _), size in zip(places, sizes, strict=True)), _ZERO),
-            moving=max((moving, words) for _, moving, words in places),
+            disk=sum((place.disk * size for place, size in zip(places, sizes, strict=True)), _ZERO),
+            moving=max((place.moving, place.words) for place in places),
         )
 
     def losses_per_node_hour(self, offering: Offering) -> Decimal:
@@ -206,8 +217,7 @@ class CostModel:
                 return rate
         return None
 
-    def _place(self, cloud: str, region: str) -> tuple[Decimal, Decimal, str]:
-        """Returns (disk of a node for an hour, moving all data once, which price of moving that is)."""
+    def _place(self, cloud: str, region: str) -> "_Place":
         known = self._places.get((cloud, region))
         if known is None:
             terms = self._terms
@@ -222,5 +232,6 @@ class CostModel:
                 moving += back * terms.output_gib
                 words.append(f"back: {word}")
             disk = disk_usd_per_gib_hour(cloud) * terms.disk_gib
-            known = self._places[cloud, region] = (disk, moving, "; ".join(words))
+            facts = (disk, moving, "; ".join(words))
+            known = self._places[cloud, region] = _Place(self._numbers.setdefault(facts, len(self._numbers)), *facts)
         return known
