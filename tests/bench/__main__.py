@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from tests.bench.planning import planning as over_price_lists
 from tests.sim.scenario import play_seed
 
 from hostler.cli.table import render
@@ -92,7 +93,7 @@ def simulation() -> tuple[str, float, float, str]:
 
 def main() -> int:
     """Runs all, prints the table, writes the results."""
-    results = [bench() for bench in (encryption, planning, simulation)]
+    results = [*(bench() for bench in (encryption, planning, simulation)), *over_price_lists()]
     rows = [(name, f"{ours:.4f}", f"{bound:.4f}", f"{ours / bound:.2f}", what) for name, ours, bound, what in results]
     sys.stdout.write(render(("WHAT", "OURS CPU S", "BOUND CPU S", "RATIO", "BOUND"), rows) + "\n")
     FOLDER.mkdir(exist_ok=True)

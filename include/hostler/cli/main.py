@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from hostler import __version__
+from hostler.cli.advise_arguments import add_options as add_advise_options
+from hostler.cli.offers_arguments import add_options as add_offers_options
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -29,6 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ledger(commands)
     _add_health(commands)
     _add_catalog(commands)
+    _add_planning(commands)
     _add_prices(commands)
     return parser
 
@@ -107,6 +110,17 @@ def _add_catalog(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Exit status: 0 every line explained; 1 some lines could not be read, and what is printed for them says why.",
     )
     explain.set_defaults(run=_lazy("hostler.cli.explain_error", "explain_error"))
+
+
+def _add_planning(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    offers = commands.add_parser("offers", help="what can be bought for a request, best first, and why the rest is out")
+    add_offers_options(offers)
+    _add_json(offers)
+    offers.set_defaults(run=_lazy("hostler.cli.offers", "offers"))
+    advise = commands.add_parser("advise", help="which accelerators a workload wants, with the arithmetic")
+    add_advise_options(advise)
+    _add_json(advise)
+    advise.set_defaults(run=_lazy("hostler.cli.advise", "advise_command"))
 
 
 def _add_prices(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

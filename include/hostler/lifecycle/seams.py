@@ -49,8 +49,9 @@ def _make_plan(
     request: NodeRequest, offerings: Sequence[Offering], stock_outs: Sequence[StockOut], now: datetime
 ) -> PlacementPlan:
     from hostler.planning.plan import make_plan
+    from hostler.planning.terms import CostTerms, PlanTerms
 
-    return make_plan(request, offerings, stock_outs, now)
+    return make_plan(request, offerings, stock_outs, now, PlanTerms(costs=CostTerms()))
 
 
 class Judge(Protocol):
