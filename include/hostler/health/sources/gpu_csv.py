@@ -41,6 +41,8 @@ def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name say
     if _GPU_ROW.search(head):
         return 0.7
     cells = {len(row.cells) for row in table.rows}
+    if table.lost and table.rows and min(cells) > 1:
+        return 0.65
     is_plain = bool(table.rows) and len(cells) == 1 and all(_is_value(cell) for row in table.rows for cell in row.cells)
     return 0.3 if is_plain else 0.0
 
