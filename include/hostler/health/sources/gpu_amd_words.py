@@ -36,7 +36,7 @@ _WORDS: Final[tuple[tuple[str, str, str, HealthAction | None, str], ...]] = (
      None, "amdsmi.h, amdsmi_status_t"),
 )  # fmt: skip
 """Code, pattern, meaning, action (None: unknown), source; the first that matches speaks."""
-_DEVICE: Final = re.compile(r"ERROR:?\s*(\d+)?\s*GPU\[(\d+)\]\s*:?\s*([^\n]*)", re.IGNORECASE)
+_DEVICE: Final = re.compile(r"ERROR:?\s*(\d+)?\s*GPU\[(\d{1,4})\]\s*:?\s*([^\n]*)", re.IGNORECASE)
 _HARMLESS: Final = re.compile(r"not supported|not available on|requested function is not implemented", re.IGNORECASE)
 
 

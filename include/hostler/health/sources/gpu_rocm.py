@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hostler.health.finding import unknown
-from hostler.health.roll_up import accelerator_health, source_health, unreadable
+from hostler.health.roll_up import accelerator_health, skipped, source_health, unreadable, words_of
 from hostler.health.sources.gpu_amd_readings import AmdReading, amount, judge_amd
 from hostler.health.sources.gpu_amd_words import amd_error, error_devices
 from hostler.health.sources.gpu_smi_errors import no_answer
@@ -57,9 +57,9 @@ def _node(indexes: list[int], document: Mapping[str, Any], command: str | None) 
     """Yields doubt about cards that are not listed though others are, or though the topology names them."""
     system = document.get("system")
     named = {int(number) for key in (system if isinstance(system, Mapping) else ()) for number in _TOPOLOGY.findall(str(key))}
-    gaps = sorted((named | set(range(max(indexes) + 1))) - set(indexes))
+    gaps = sorted((named | set(skipped(indexes))) - set(indexes))
     if gaps and not re.search(r"\s(-d|--device)\b", command or ""):
-        yield unknown("reading.gpus", f"card {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+        yield unknown("reading.gpus", f"card {words_of(gaps)} is not listed: nothing is known of it")
 
 
 def _card(index: int, card: Any, error: Finding | None) -> tuple[AcceleratorHealth, list[str]]:
