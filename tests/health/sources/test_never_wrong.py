@@ -120,8 +120,9 @@ PIECES = st.lists(
         [
             *(line for text in FAILING.values() for line in text.splitlines(keepends=True)[:60]),
             "Unable to determine the device handle for GPU0000:02:00.0: Unknown Error\n",
-            "[Unknown Error], ERR!, 0\n", "<gpu id='1'>", "</gpu>", "{", "}", "[", '"gpu": 1,', '"card0": {', "\t", "\n", "|", ",",
-            "GPU 0: x (UUID: y)\n", "Link 1: 1 GB/s\n", "# gpu pwr gtemp\n", "│ /dev/vfio/1 │ x │\n", "TPU Chips\n",
+            "[Unknown Error], ERR!, 0\n", f"GPU {'9' * 5000}: x (UUID: y)\n", "9" * 5000, "<gpu id='1'>", "</gpu>", "{", "}", "[",
+            '"gpu": 1,', '"card0": {', "\t", "\n", "|", ",", "GPU 0: x (UUID: y)\n", "Link 1: 1 GB/s\n", "# gpu pwr gtemp\n",
+            "│ /dev/vfio/1 │ x │\n", "TPU Chips\n",
         ]
     ),
     max_size=30,
@@ -141,8 +142,8 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4)
     | st.dictionaries(
         st.sampled_from(
-            ["gpu", "card0", "ecc", "temperature", "hotspot", "value", "usage", "sections", "stdout", "command", "version", "accelerators",
-             "kernel_log", "state", "health", "symptoms", "nodes", "acceleratorType", "gpu_data", "throttle", "power", "xgmi_err", "x"]
+            ["gpu", "card0", "ecc", "temperature", "hotspot", "value", "usage", "sections", "stdout", "command", "version", "power",
+             "accelerators", "kernel_log", "state", "health", "symptoms", "nodes", "acceleratorType", "gpu_data", "throttle", "x"]
         ),
         inner,
         max_size=6,

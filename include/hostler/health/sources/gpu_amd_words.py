@@ -55,7 +55,9 @@ def amd_error(text: str) -> Finding | None:
 
 def error_devices(text: str) -> dict[int, Finding]:
     """Returns the findings of devices that the text has error lines of, by index."""
-    found = {}
+    found: dict[int, Finding] = {}
+    if "GPU[" not in text and "gpu[" not in text:
+        return found
     for match in _DEVICE.finditer(text):
         if not _HARMLESS.search(match[3]):
             what = f"it could not be read: {match[3].strip() or 'error'}: reset it; reboot when it stays"
