@@ -79,7 +79,7 @@ def rocm_reading(index: int, card: Mapping[str, Any]) -> AmdReading:
     heats: dict[str, float] = {}
     odd: dict[str, str] = {}
     for key, value in card.items():
-        sensor = _TEMPERATURE.match(key)
+        sensor = _TEMPERATURE.match(key) if key.startswith("temperature") else None
         if not sensor:
             continue
         number, text = amount(value)
