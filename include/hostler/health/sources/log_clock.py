@@ -16,7 +16,7 @@ KIND: Final = "clock"
 _SYSTEM: Final = re.compile(r"^System time\s{1,12}:\s{1,4}(\d{1,12}\.\d{1,12}) seconds (slow|fast) of NTP time", re.MULTILINE)
 _LEAP: Final = re.compile(r"^Leap status\s{1,12}:\s{1,4}([^\n]{1,40})", re.MULTILINE)
 _SOURCES: Final = re.compile(r"^([\^=#])([*+?x~ -]) (\S{1,80})\s{1,60}\d", re.MULTILINE)
-_NTPQ_HEAD: Final = re.compile(r"^\s{0,4}remote\s{1,20}refid\s{1,20}st", re.MULTILINE)
+_NTPQ_HEAD: Final = re.compile(r"^\s{0,12}remote\s{1,20}refid\s{1,20}st", re.MULTILINE)
 _NTPQ: Final = re.compile(
     (
         r"^([*+#ox. -])(\S{1,80})\s{1,40}\S{1,40}\s{1,12}\d{1,3}\s{1,12}\S\s{1,12}\S{1,12}\s{1,12}\d{1,6}"
