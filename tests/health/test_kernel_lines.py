@@ -323,7 +323,7 @@ def test_rules_when_read_then_each_has_words_and_only_known_actions():
     assert len({rule.name for rule in word_rules()}) == len(word_rules())
     for rule in word_rules():
         assert rule.words
-        assert rule.hint == rule.hint.lower()
+        assert all(hint and hint == hint.lower() for hint in rule.hints)
         assert rule.pattern.pattern == rule.pattern.pattern.lower() or "\\S" in rule.pattern.pattern
         assert rule.is_fatal <= (rule.verdict is Verdict.FAILED)
 
