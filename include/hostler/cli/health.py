@@ -25,6 +25,12 @@ def explain_health(options: argparse.Namespace) -> int:
 
     Returns 0 whenever every file was read, whatever the verdict; 2 when one could not be opened.
     """
+    if options.lines:
+        from hostler.cli.health_lines import explain_lines
+
+        return explain_lines()
+    if not options.files:
+        raise ValueError("name at least one FILE (- for standard input), or give --lines")
     status = 0
     for name in options.files:
         try:

@@ -90,7 +90,8 @@ def _add_ledger(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def _add_health(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     explain = commands.add_parser("explain-health", help="what captured outputs and logs say of a node's health, as JSON")
-    explain.add_argument("files", nargs="+", metavar="FILE", help="captured output or log; - for standard input")
+    explain.add_argument("files", nargs="*", metavar="FILE", help="captured output or log; - for standard input")
+    explain.add_argument("--lines", action="store_true", help="kernel lines from standard input, one JSON line each")
     explain.add_argument("--source", metavar="KIND", help="what it is, such as nvidia-smi-xml (default: recognised)")
     explain.add_argument("--command", dest="captured", metavar="TEXT", help="the command line that was captured")
     explain.add_argument("--exit-code", type=int, metavar="N", help="exit status of that command")

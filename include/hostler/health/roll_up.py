@@ -90,7 +90,7 @@ def source_health(
     if not accelerators and not said:
         verdict = silent
     said.sort(key=lambda pair: (WORST_FIRST.index(pair[0].verdict), -pair[0].action.rank))
-    reasons = [reason for finding, reason in said if finding.verdict is not Verdict.HEALTHY]
+    reasons = [reason for finding, reason in said if _is_reason(finding)]
     if verdict is Verdict.UNKNOWN and not reasons:
         reasons = list(unknown) or ["the source says nothing that could be judged"]
     return SourceHealth(
@@ -102,6 +102,11 @@ def source_health(
         findings=tuple(findings),
         unknown=tuple(dict.fromkeys(unknown)),
     )
+
+
+def _is_reason(finding: Finding) -> bool:
+    """A sound node whose program must be started again has a reason too."""
+    return finding.verdict is not Verdict.HEALTHY or finding.action is not HealthAction.NONE
 
 
 def unreadable(kind: str, why: str) -> SourceHealth:

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from hostler.health.roll_up import unreadable
-from hostler.health.sources import gpu_capture
+from hostler.health.sources import gpu_capture, log_list
 from hostler.health.sources.gpu_rows import GPU_SOURCES
 from hostler.health.sources.log_rows import LOG_SOURCES
 from hostler.health.sources.source import Source
@@ -16,7 +16,8 @@ def _of_section(text: str, command: str, exit_code: int | None) -> SourceHealth:
 
 
 SOURCES: Final[dict[str, Source]] = {
-    source.kind: source for source in (gpu_capture.source(_of_section), *GPU_SOURCES, *LOG_SOURCES)
+    source.kind: source
+    for source in (gpu_capture.source(_of_section), log_list.source(_of_section), *GPU_SOURCES, *LOG_SOURCES)
 }
 """Kind -> source, in the order in which equal scores are decided."""
 
