@@ -246,6 +246,25 @@ def test_xid_when_its_number_is_unreadable_then_unknown_and_never_nothing(line):
         ("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:", "other", "reboot_node", True),
         ("nouveau 0000:01:00.0: fifo: PBDMA0: 00040000 [PBENTRY]", "other", "reboot_node", True),
         ("mce: [Hardware Error]: Machine check events logged", "other", "record", False),
+        ("mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 9", "other", "drain_and_replace", True),
+        ("mce: CPU0: 1 Corrected error(s) detected. Check CMCI storm count.", "other", "record", False),
+        ("mce: CPU0: Core temperature above threshold, cpu clock throttled", "other", "record", False),
+        ("mce: CPU0: Core temperature/speed normal", "other", "none", False),
+        ("nvme 0000:34:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Data Link Layer", "pcie", "record", False),
+        ("snd_hda_intel 0000:03:00.1: AER: can't recover (no error_detected callback)", "pcie", "record", False),
+        ("pcieport 0000:30:03.0: DPC: ERR_FATAL detected", "pcie", "reboot_node", True),
+        ("aer_event: 0000:0c:00.0 PCIe Bus Error: severity=Fatal, Uncorrectable Internal Error", "pcie", "reboot_node", True),
+        (
+            "NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot",
+            "other",
+            "reboot_node",
+            True,
+        ),
+        ("mlx5_cmd_out_err:806:(pid 1): mlx5_core 0000:d1:00.0: ACCESS_REG(0x805) op_mod(0x1) failed", "nic", "record", False),
+        ("EXT4-fs (dm-0): I/O error while writing superblock", "other", "drain_and_diag", False),
+        ("block nvme0n1: no available path - failing I/O", "other", "drain_and_diag", False),
+        ("VFS: file-max limit 1000000 reached", "other", "record", False),
+        ("amdgpu 0000:83:00.0: amdgpu: [gfxhub0] no-retry page fault (src_id:0 ring:24)", "other", "restart_app", False),
         ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0", "other", "drain_and_diag", True),
         ("EDAC MC1: 2 CE memory scrubbing error on CPU_SrcID#1", "other", "record", False),
         ("Memory cgroup out of memory: Killed process 4242 (python3) total-vm:1kB", "other", "restart_app", False),
@@ -289,6 +308,7 @@ def test_line_without_number_when_it_tells_a_fault_then_its_row_answers(line, ki
         "Memory cgroup out of memory: Killed process 4242 (python3) total-vm:1kB",
         "Out of memory: Kill process 4242 (python3) score 900 or sacrifice child",
         "INFO: task python3:4242 blocked for more than 120 seconds.",
+        "[  1.0] INFO: task python3:4242 blocked for more than 120 seconds.",
         "watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [python3:4242]",
         "python3[4242]: segfault at 7f797fe00000 ip 00007f7c7ac69996 sp 00007f7c12fd7c30 error 4",
     ],
@@ -323,7 +343,7 @@ def test_rules_when_read_then_each_has_words_and_only_known_actions():
     assert len({rule.name for rule in word_rules()}) == len(word_rules())
     for rule in word_rules():
         assert rule.words
-        assert rule.hint == rule.hint.lower()
+        assert all(hint and hint == hint.lower() for hint in rule.hints)
         assert rule.pattern.pattern == rule.pattern.pattern.lower() or "\\S" in rule.pattern.pattern
         assert rule.is_fatal <= (rule.verdict is Verdict.FAILED)
 

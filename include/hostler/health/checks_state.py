@@ -18,6 +18,8 @@ _THROTTLE_CODES: Final = {
     0x40: "throttle.hardware_thermal",
     0x80: "throttle.power_brake",
 }
+_HALF_WIDTH: Final = frozenset({"nvidia a10g", "tesla t4"})
+"""Sold on machines that give them 8 of their 16 lanes. Source: captures of EC2 g4dn and g5 in influxdata/telegraf."""
 _NOT_APPLICABLE: Final = re.compile(r"^\[?(n/?a|not supported|none)\]?$", re.IGNORECASE)
 _FABRIC_NAMES: Final = re.compile(r"H100.*HBM3|\bH200$|\bB[23]00|\bGB[23]00|\bGH200", re.IGNORECASE)
 
@@ -84,7 +86,7 @@ def check_pcie(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
     lacks = [
         (words, value, most)
         for words, value, most in (
-            ("width x", reading.pcie_width, reading.pcie_width_max),
+            ("width x", reading.pcie_width, _lanes(reading)),
             ("generation ", reading.pcie_generation, reading.pcie_generation_max),
         )
         if value is not None and most is not None and 0 < value < most
@@ -110,6 +112,12 @@ def check_pcie(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
         )
         for words, value, most in lacks
     ]
+
+
+def _lanes(reading: AcceleratorReading) -> int | None:
+    """Returns how many lanes the link must have: all that it has, or half where it is sold so."""
+    most = reading.pcie_width_max
+    return most // 2 if most and (reading.name or "").lower() in _HALF_WIDTH else most
 
 
 def check_recovery(reading: AcceleratorReading, _: Expectation) -> list[Finding]:

@@ -15,11 +15,11 @@ WORDS_CHARS: Final = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordRule:
-    """One row. hint: must be in the lower-case line, tested first because it is cheap."""
+    """One row. hints: one must be in the lower-case line, tested first because it is cheap."""
 
     name: str
     kind: LineKind
-    hint: str
+    hints: tuple[str, ...]
     pattern: re.Pattern[str]
     action: HealthAction
     verdict: Verdict
@@ -35,7 +35,7 @@ def word_rules() -> tuple[WordRule, ...]:
         WordRule(
             name=row["name"],
             kind=LineKind(row["kind"]),
-            hint=row["hint"],
+            hints=tuple(row["hint"].split(";")),
             pattern=re.compile(row["pattern"]),
             action=HealthAction(row["action"]),
             verdict=Verdict(row["verdict"]),
@@ -51,6 +51,9 @@ def word_rule(message: str) -> WordRule | None:
     """Returns the first row that fits the message; None when none does."""
     low = message[:WORDS_CHARS].lower()
     for rule in word_rules():
-        if rule.hint in low and rule.pattern.search(low):
-            return rule
+        for hint in rule.hints:
+            if hint in low:
+                if rule.pattern.search(low):
+                    return rule
+                break
     return None

@@ -16,7 +16,7 @@ KIND: Final = "clock"
 _SYSTEM: Final = re.compile(r"^System time\s{1,12}:\s{1,4}(\d{1,12}\.\d{1,12}) seconds (slow|fast) of NTP time", re.MULTILINE)
 _LEAP: Final = re.compile(r"^Leap status\s{1,12}:\s{1,4}([^\n]{1,40})", re.MULTILINE)
 _SOURCES: Final = re.compile(r"^([\^=#])([*+?x~ -]) (\S{1,80})\s{1,60}\d", re.MULTILINE)
-_NTPQ_HEAD: Final = re.compile(r"^\s{0,4}remote\s{1,20}refid\s{1,20}st", re.MULTILINE)
+_NTPQ_HEAD: Final = re.compile(r"^\s{0,12}remote\s{1,20}refid\s{1,20}st", re.MULTILINE)
 _NTPQ: Final = re.compile(
     (
         r"^([*+#ox. -])(\S{1,80})\s{1,40}\S{1,40}\s{1,12}\d{1,3}\s{1,12}\S\s{1,12}\S{1,12}\s{1,12}\d{1,6}"
@@ -64,10 +64,7 @@ def _read(text: str) -> Iterator[Finding]:
             _SOURCE,
             HealthAction.RESTART_SERVICE,
         )
-    if found := _SYSTEM.search(text):
-        yield _skew(float(found[1]), cut(found[0]))
-    if found := _LEAP.search(text):
-        yield from _not_synced(found[1].strip().lower() == "not synchronised", cut(found[0]))
+    yield from _tracking(text)
     sources = _SOURCES.findall(text)
     if sources:
         yield from _not_synced(not any(state == "*" for _, state, _ in sources), f"{len(sources)} sources")
@@ -83,6 +80,17 @@ def _read(text: str) -> Iterator[Finding]:
         number = found[1] or found[2]
         scale = {"us": 1e-6, "ms": 1e-3}.get(found[3] or "s", 1.0)
         yield _skew(abs(float(number)) * scale, cut(found[0]))
+
+
+def _tracking(text: str) -> Iterator[Finding]:
+    skew, leap = _SYSTEM.search(text), _LEAP.search(text)
+    is_tracking = leap is not None or re.search(r"^Reference ID\s{1,12}:", text, re.MULTILINE) is not None
+    if is_tracking != (skew is not None):
+        yield unknown("clock.skew", "the report of chronyd is not whole")
+    if skew:
+        yield _skew(float(skew[1]), cut(skew[0]))
+    if leap:
+        yield from _not_synced(leap[1].strip().lower() == "not synchronised", cut(leap[0]))
 
 
 def _peers(text: str) -> Iterator[Finding]:

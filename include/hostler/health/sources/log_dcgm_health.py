@@ -95,7 +95,8 @@ def _leaves(node: Any, path: tuple[str, ...] = (), depth: int = 0) -> Iterator[t
         for item in node:
             yield from _leaves(item, path, depth)
     elif isinstance(node, dict) and depth < 20:  # noqa: PLR2004 - DCGM's own trees have eight levels
-        for key, child in node.items():
+        # The word of a system first, then the texts below it: in the file it may stand after them.
+        for key, child in sorted(node.items(), key=lambda item: item[0] != "value"):
             yield from _leaves(
                 child, path if key in {"body", "children", "value", "overflow"} else (*path, str(key)), depth + 1
             )

@@ -11,6 +11,9 @@ _STATUS: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_GPU: Final = re.compile(r"gpu {0,2}(\d{1,3}):? {1,4}(pass|fail|warn(?:ing)?|skip(?:ped)?|not run)\s*", re.IGNORECASE)
+_BORDER: Final = re.compile(r"[|+][-=+ ]{2}")
+_ONE_CELL: Final = re.compile(r"\|\s{0,4}\S(?:[^|\s]| (?! )){0,120}\s{0,200}\|\s*$")
+UNREADABLE: Final = "cannot be read"
 _DETAIL: Final = frozenset({"warning", "error", "info", "result", "warnings", "errors"})
 _NO_TEST: Final = re.compile(
     r"diagnostic|dcgm version|driver version|gpu device ids|eud .{0,20}version|cuda version|nvml version|hostname",
@@ -35,7 +38,9 @@ def read_table(text: str) -> Iterator[Row]:
     is_detail = False
     for line in text.splitlines():
         found = _ROW.match(line.strip())
-        if found is None or set(line) <= set("|+-= "):
+        if found is None:
+            if "|" in line and not _BORDER.match(line.strip()) and not _ONE_CELL.match(line.strip()):
+                rows.append(Row("a line of the table", UNREADABLE, text=line.strip()[:80]))
             continue
         left, right = found[1].strip(" -"), found[2].strip(" -")
         if left.lower() in _DETAIL or left.lower().startswith(("warning:", "error:")):

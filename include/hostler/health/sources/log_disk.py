@@ -60,7 +60,9 @@ def parse_df(text: str, *, command: str | None, exit_code: int | None) -> Source
     head = _DF_HEAD.search(text)
     of_inodes = bool(head and "i" in head[1].lower().replace("capacity", ""))
     findings = [_broken(found) for found in _DF_ERROR.finditer(text)]
-    rows = list(_rows(text)) if head else []
+    body = text[head.end() :].partition("\n")[2] if head else ""
+    rows = list(_rows(body))
+    findings += [unknown("disk.line", f"a line could not be read: {cut(line)}") for line in _odd_lines(body)]
     if not rows and not findings:
         return source_health(DF_KIND, findings=[no_answer(text, command, exit_code)])
     findings += [found for filesystem, at, used in rows for found in _use(filesystem, at, used, of_inodes=of_inodes)]
@@ -78,6 +80,17 @@ def _rows(text: str) -> Iterator[tuple[str, str, int]]:
         if found["used"] != "-":
             yield found["fs"] or name, found["at"].strip(), int(found["used"])
         name = ""
+
+
+def _odd_lines(text: str) -> list[str]:
+    """Returns lines that are no row, no error of df and no first half of a row."""
+    odd = []
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("df: ")]
+    for at, line in enumerate(lines):
+        is_half = len(line.split()) == 1 and at + 1 < len(lines) and lines[at + 1][:1].isspace()
+        if not _USED.match(line) and not is_half:
+            odd.append(line)
+    return odd[:3]
 
 
 def _use(filesystem: str, at: str, used_percent: int, *, of_inodes: bool) -> Iterator[Finding]:

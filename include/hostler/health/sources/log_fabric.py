@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from hostler.health.catalog import sxid
-from hostler.health.finding import degraded, failed
+from hostler.health.finding import degraded, failed, unknown
 from hostler.health.pci import normal_pci
 from hostler.health.roll_up import cut, source_health
 from hostler.health.sources.log_words import LogWord
@@ -102,6 +102,9 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
     if not lines:
         return source_health(KIND, unknown=("no line of a fabric manager's log in it",))
     findings: dict[tuple[str, HealthAction], Finding] = {}
+    odd = next((line for line in text.splitlines() if line.startswith("[") and not _LINE.match(line)), None)
+    if odd is not None:
+        findings["line", HealthAction.RECORD] = unknown("fabric.line", f"a line could not be read: {cut(odd)}")
     for level, message in lines:
         for found in _read(level, message):
             findings.setdefault((found.code, found.action), found)

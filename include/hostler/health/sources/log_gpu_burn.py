@@ -14,14 +14,8 @@ from hostler.model.health import Finding, SourceHealth
 KIND: Final = "gpu-burn"
 SLOWER_RATIO: Final = 0.9
 HOT_C: Final = 85
+MAX_REPORT_CHARS: Final = 16 * 1024
 _SOURCE: Final = "wilicc/gpu-burn, README and source"
-_PROGRESS: Final = re.compile(
-    (
-        r"(\d{1,3}\.\d)%\s{1,8}proc'd: ([^\r\n]{1,4000}?)\s{2,8}errors: ([^\r\n]{1,2000}?)"
-        r"\s{2,8}temps: ([^\r\n]{1,2000}?)(?=\s{0,4}\d{1,3}\.\d%|\s*$|\r|\n)"
-    ),
-    re.MULTILINE,
-)
 _RESULT: Final = re.compile(r"^\s{0,8}GPU (\d{1,3}): (OK|FAULTY)\s*$", re.MULTILINE)
 _UUID: Final = re.compile(r"^GPU (\d{1,3}): [^\n]{0,120}\(UUID: (GPU-[0-9a-fA-F-]{36})\)", re.MULTILINE)
 _TESTED: Final = re.compile(r"Tested (\d{1,3}) GPUs?:")
@@ -44,9 +38,7 @@ def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name say
 def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
     """Judges each device by its last word; a run without results is unknown, whatever its progress looked like."""
     results = {int(gpu): word for gpu, word in _RESULT.findall(text)}
-    progress = None
-    for progress in _PROGRESS.finditer(text):  # noqa: B007 - the last one is wanted, without a list of thousands
-        pass
+    progress = _last_progress(text)
     errors, rates, temps = _progress(progress) if progress else ({}, {}, {})
     broke = _BROKE.search(text)
     if not results and not progress and not broke:
@@ -100,17 +92,33 @@ def _device(result: str | None, errors: str, rate: float | None, usual: float, t
     return findings
 
 
-def _progress(found: "re.Match[str]") -> tuple[dict[int, str], dict[int, float], dict[int, int]]:
-    errors = {at: part.strip().split()[0] if part.strip() else "?" for at, part in enumerate(found[3].split(" - "))}
-    for at, part in enumerate(found[3].split(" - ")):
-        if "WARNING" in part:
-            errors[at] = part.strip().split()[0]
+def _last_progress(text: str) -> tuple[str, str, str] | None:
+    """Returns the device columns of the last whole report (work, errors, temperatures); the reports stand on one long line."""
+    end = len(text)
+    for _ in range(3):  # the very last one may be cut off
+        at = text.rfind("proc'd:", 0, end)
+        if at < 0:
+            return None
+        report = re.split(r"[\r\n]|\d{1,3}\.\d%", text[at + len("proc'd:") : min(end, at + MAX_REPORT_CHARS)], maxsplit=1)[0]
+        done, _, rest = report.partition("errors:")
+        errors, _, temps = rest.partition("temps:")
+        if temps.strip():
+            return done, errors, temps
+        end = at
+    return None
+
+
+def _progress(parts: tuple[str, str, str]) -> tuple[dict[int, str], dict[int, float], dict[int, int]]:
+    done, wrong, warm = parts
+    errors = {
+        at: (part.split() or ["?"])[0] + (" DIED" if "DIED" in part else "") for at, part in enumerate(wrong.split(" - "))
+    }
     rates = {}
-    for at, part in enumerate(found[2].split(" - ")):
+    for at, part in enumerate(done.split(" - ")):
         rate = re.search(r"\((\d{1,9}) Gflop/s\)", part)
         if rate and int(rate[1]):
             rates[at] = float(rate[1])
-    temps = {at: int(temp) for at, temp in enumerate(re.findall(r"(\d{1,3}|--) C", found[4])) if temp.isdigit()}
+    temps = {at: int(temp) for at, temp in enumerate(re.findall(r"(\d{1,3}|--) C", warm)) if temp.isdigit()}
     return errors, rates, temps
 
 

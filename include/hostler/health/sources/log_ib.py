@@ -82,7 +82,10 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
         if _GUIDS.search(text):
             return source_health(KIND, unknown=("names of nodes and GUIDs: nothing is told of any port",))
         return source_health(KIND, findings=[no_answer(text, command, exit_code)])
-    return source_health(KIND, findings=[found for port in ports for found in judge_port(port, ports)], silent=Verdict.HEALTHY)
+    findings = [found for port in ports for found in judge_port(port, ports)]
+    named = {found[1] or found[2] for line in text.splitlines() if (found := _CARD.match(line))}
+    findings += [unknown("ib.state", f"{card}: no port is told") for card in sorted(named - {port.card for port in ports})]
+    return source_health(KIND, findings=findings, silent=Verdict.HEALTHY)
 
 
 def read_ports(text: str) -> Iterator[Port]:

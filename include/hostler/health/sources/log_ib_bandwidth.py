@@ -70,6 +70,7 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
         return source_health(KIND, findings=[no_answer(text, command, exit_code)])
     if rows:
         findings.append(_judge(*max(rows)))
+        findings += [unknown("ib.row", f"a row could not be read: {cut(line)}") for line in _odd_rows(text)]
     return source_health(KIND, findings=findings)
 
 
@@ -85,6 +86,15 @@ def _rows(text: str) -> Iterator[tuple[int, float]]:
                 yield int(row[1]), float(row[4]) * to_gbit
             except ValueError:
                 continue
+
+
+def _odd_rows(text: str) -> list[str]:
+    """Returns lines that look like a row and are none; a row that two outputs broke is shorter than that."""
+    head = _HEAD.search(text)
+    lines = text[head.end() :].splitlines() if head else []
+    return [line for line in lines if len(line.split()) in {4, 5} and line[:12].strip()[:1].isdigit() and not _ROW.match(line)][
+        :3
+    ]
 
 
 def _judge(size: int, gbit_per_s: float) -> Finding:

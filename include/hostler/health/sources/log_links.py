@@ -66,7 +66,7 @@ def parse_errors(text: str, *, command: str | None, exit_code: int | None) -> So
 def _count(count: _Count) -> Iterator[Finding]:
     what, value = f"link {count.link}: {count.name}: {count.text}", count.value
     code = "nvlink." + re.sub(r"[^a-z0-9]+", "_", count.name.lower()).strip("_")
-    if not _WATCHED.search(count.name) or re.search(r"\bBER\b|successful|Total link", count.name):
+    if not _WATCHED.search(count.name) or re.search(r"\bBER\b|\bFEC\b|successful|Total link", count.name):
         return
     if value is None:
         if not re.search(r"n/?a|not supported", count.text, re.IGNORECASE):
@@ -106,6 +106,8 @@ def _of_text(text: str, uuids: dict[int, str]) -> Iterator[_Count]:
             link = int(of_link[1])
         elif row := _ROW_VALUE.match(line):
             yield _Count(gpu=gpu, link=link, name=row[1], text=row[2])
+        elif re.search(r"\bErrors?\b|\bLink\b", line) and not re.search(r"NVLINK Error Counts", line, re.IGNORECASE):
+            yield _Count(gpu=gpu, link=link, name="error line", text="cannot be read: " + line.strip()[:80])
 
 
 def detect_status(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from statistics import mode
 from typing import Final
 
 from hostler.health.finding import degraded, failed, noted, unknown
@@ -130,6 +131,8 @@ def _rows(text: str) -> _Run:
     for line in text.splitlines():
         found = _ROW.match(line)
         if found is None:
+            if _looks_like_row(line):
+                run.unread.append(cut(line))
             continue
         values = found[5].split()
         # An integer before the times is the root rank, which not every version prints.
@@ -149,6 +152,12 @@ def _rows(text: str) -> _Run:
         if int(found[1]) >= run.size_bytes and all(0 <= speed < _MOST_GB_PER_S for speed in speeds):
             run.size_bytes, run.busbw_gb_per_s = int(found[1]), min(speeds)
     return run
+
+
+def _looks_like_row(line: str) -> bool:
+    words = line.split()
+    numbers = sum(1 for word in words if re.fullmatch(r"-?\d{1,16}(?:\.\d{1,6})?", word))
+    return not line.startswith("#") and len(words) in range(10, 15) and numbers >= len(words) // 2 and "NCCL" not in line
 
 
 def _wrong_values(word: str) -> int:
@@ -204,11 +213,9 @@ def _speed(text: str, command: str, run: _Run) -> Iterator[Finding]:
         yield unknown("performance.all_reduce_gb_per_s", what)
         return
     scope = "node" if len(hosts) <= 1 else "many nodes"
-    model = model_of(names[0]) if names else ""
-    joined = is_joined(names)
-    limit = floor_for(
-        "all_reduce_gb_per_s", accelerator=model or ("pcie" if names else "nvlink"), joined=joined or not names, scope=scope
-    )
+    joined = is_joined(names) or not names
+    model = mode([model_of(name) for name in names]) if names else ""
+    limit = floor_for("all_reduce_gb_per_s", accelerator=model or ("nvlink" if joined else "pcie"), joined=joined, scope=scope)
     found = against("all_reduce_gb_per_s", busbw, limit, where=where, evidence=where)
     if found.verdict is Verdict.HEALTHY and scope != "node" and joined and busbw < WATCH_GB_PER_S and len(ranks) >= 16:  # noqa: PLR2004 - two nodes of eight
         yield degraded(
