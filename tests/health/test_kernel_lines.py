@@ -1,4 +1,5 @@
 import json
+import re
 import time
 
 import pytest
@@ -254,7 +255,12 @@ def test_xid_when_its_number_is_unreadable_then_unknown_and_never_nothing(line):
         ("snd_hda_intel 0000:03:00.1: AER: can't recover (no error_detected callback)", "pcie", "record", False),
         ("pcieport 0000:30:03.0: DPC: ERR_FATAL detected", "pcie", "reboot_node", True),
         ("aer_event: 0000:0c:00.0 PCIe Bus Error: severity=Fatal, Uncorrectable Internal Error", "pcie", "reboot_node", True),
-        ("NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot", "other", "reboot_node", True),
+        (
+            "NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot",
+            "other",
+            "reboot_node",
+            True,
+        ),
         ("mlx5_cmd_out_err:806:(pid 1): mlx5_core 0000:d1:00.0: ACCESS_REG(0x805) op_mod(0x1) failed", "nic", "record", False),
         ("EXT4-fs (dm-0): I/O error while writing superblock", "other", "drain_and_diag", False),
         ("block nvme0n1: no available path - failing I/O", "other", "drain_and_diag", False),
@@ -341,6 +347,13 @@ def test_rules_when_read_then_each_has_words_and_only_known_actions():
         assert all(hint and hint == hint.lower() for hint in rule.hints)
         assert rule.pattern.pattern == rule.pattern.pattern.lower() or "\\S" in rule.pattern.pattern
         assert rule.is_fatal <= (rule.verdict is Verdict.FAILED)
+
+
+@pytest.mark.parametrize("table", ["kernel_lines", "training_lines"])
+def test_patterns_when_read_then_every_repeat_is_bounded(table):
+    for row in rows(table):
+        bare = re.sub(r"\[[^\]]*\]", "C", re.sub(r"\\.", "", row["pattern"]))
+        assert not re.search(r"[*+]|\{\d+,\}", bare), row["name"]
 
 
 SEEDS = (
