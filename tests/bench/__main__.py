@@ -10,12 +10,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from tests.sim.scenario import play_seed
 
 from hostler.cli.table import render
 from hostler.health.kernel_burst import read_log
+from hostler.health.sources import explain
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
 from hostler.model.request import NodeRequest
@@ -92,6 +94,24 @@ def simulation() -> tuple[str, float, float, str]:
     return "one simulated life (mean of 10 seeds)", stormy, 0.1, "the aim, 0.1 s a seed"
 
 
+def captures() -> tuple[str, float, float, str]:
+    """Recognising, parsing and judging 1,000 captures (XML and JSON) against the bare parsers of the same texts."""
+    folder = Path(__file__).parents[1] / "data"
+    documents = [path.read_text(encoding="utf-8") for path in sorted((folder / "nvidia-smi").glob("*.xml"))]
+    cards = [path.read_text(encoding="utf-8") for path in sorted((folder / "rocm-smi").glob("*.json"))]
+    rounds = 1000 // (len(documents) + len(cards))
+    texts = (documents + cards) * rounds
+
+    def bare() -> None:
+        for text in documents * rounds:
+            ET.fromstring(text)  # noqa: S314 - files of this repository
+        for text in cards * rounds:
+            json.loads(text)
+
+    ours = best_cpu_s(lambda: [explain(text, name="") for text in texts])
+    return f"judge {len(texts)} captures", ours, best_cpu_s(bare), "ElementTree and json of the same texts"
+
+
 def kernel_lines() -> tuple[str, float, float, str]:
     """5,000 lines of a kernel log, one in ten a fault, against one bare regular expression over the same lines. Aim: below 1 s."""
     faults = (
@@ -119,7 +139,7 @@ def kernel_lines() -> tuple[str, float, float, str]:
 
 def main() -> int:
     """Runs all, prints the table, writes the results."""
-    results = [bench() for bench in (encryption, planning, simulation, kernel_lines)]
+    results = [bench() for bench in (encryption, planning, simulation, captures, kernel_lines)]
     rows = [(name, f"{ours:.4f}", f"{bound:.4f}", f"{ours / bound:.2f}", what) for name, ours, bound, what in results]
     sys.stdout.write(render(("WHAT", "OURS CPU S", "BOUND CPU S", "RATIO", "BOUND"), rows) + "\n")
     FOLDER.mkdir(exist_ok=True)

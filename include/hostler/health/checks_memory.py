@@ -134,7 +134,7 @@ def _spare_rows(reading: AcceleratorReading, *, applies: bool) -> list[Finding]:
         return [failed("rows.banks_none", what, HealthAction.DRAIN_AND_REPLACE, what, histogram)]
     if applies and reading.is_remap_pending is not None and "remap_banks_none_count" in reading.missing:
         reason = reading.missing["remap_banks_none_count"]
-        if reason != NOT_REPORTED:  # older drivers have no histogram
+        if reason != NOT_REPORTED or reading.remap_banks_low_count is not None:  # older drivers have no histogram at all
             return [unknown("reading.remap_banks_none_count", f"spare rows could not be read: {reason}")]
     if reading.remap_banks_low_count:
         what = f"{reading.remap_banks_low_count} memory banks have few spare rows left"

@@ -18,6 +18,8 @@ _THROTTLE_CODES: Final = {
     0x40: "throttle.hardware_thermal",
     0x80: "throttle.power_brake",
 }
+_HALF_WIDTH: Final = frozenset({"nvidia a10g", "tesla t4"})
+"""Sold on machines that give them 8 of their 16 lanes. Source: captures of EC2 g4dn and g5 in influxdata/telegraf."""
 _NOT_APPLICABLE: Final = re.compile(r"^\[?(n/?a|not supported|none)\]?$", re.IGNORECASE)
 _FABRIC_NAMES: Final = re.compile(r"H100.*HBM3|\bH200$|\bB[23]00|\bGB[23]00|\bGH200", re.IGNORECASE)
 
@@ -26,20 +28,28 @@ def check_temperature(reading: AcceleratorReading, _: Expectation) -> list[Findi
     """Judges heat by the device's own limits; the default warning counts where it tells none."""
     value = reading.temperature_c
     findings = needed(reading, "temperature_c") if value is None else _core(reading, value)
-    margin, least = reading.temperature_margin_c, reading.temperature_slowdown_margin_c
-    if margin is not None and least is not None and margin < least:
-        what = f"thermal margin {margin:.0f} C, slows down below {least:.0f} C"
-        findings.append(
-            failed("thermal.margin", what, HealthAction.DRAIN_AND_DIAG, what, "the device's T.Limit; NVSentinel ADR-042")
-        )
-    elif margin is not None and margin < 0:
-        what = f"thermal margin {margin:.0f} C: above the highest temperature to work at"
-        findings.append(degraded("thermal.margin", what, what, "the device's T.Limit"))
+    findings += _margin(reading)
     memory, most = reading.memory_temperature_c, reading.memory_temperature_max_c
     if memory is not None and most is not None and memory >= most > 0:
         what = f"memory at {memory:.0f} C, limit {most:.0f} C"
         findings.append(degraded("thermal.memory", what, what, "the device's own limit"))
     return findings
+
+
+def _margin(reading: AcceleratorReading) -> list[Finding]:
+    margin, least = reading.temperature_margin_c, reading.temperature_slowdown_margin_c
+    if margin is None:
+        return needed(reading, "temperature_margin_c") if least is not None else []
+    if least is None:
+        least = LIMITS["temperature_slowdown_margin_c"].value
+    if margin < least:
+        what = f"thermal margin {margin:.0f} C, slows down below {least:.0f} C"
+        source = "the device's T.Limit; NVSentinel ADR-042"
+        return [failed("thermal.margin", what, HealthAction.DRAIN_AND_DIAG, what, source)]
+    if margin < 0:
+        what = f"thermal margin {margin:.0f} C: above the highest temperature to work at"
+        return [degraded("thermal.margin", what, what, "the device's T.Limit")]
+    return []
 
 
 def _core(reading: AcceleratorReading, value: float) -> list[Finding]:
@@ -76,7 +86,7 @@ def check_pcie(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
     lacks = [
         (words, value, most)
         for words, value, most in (
-            ("width x", reading.pcie_width, reading.pcie_width_max),
+            ("width x", reading.pcie_width, _lanes(reading)),
             ("generation ", reading.pcie_generation, reading.pcie_generation_max),
         )
         if value is not None and most is not None and 0 < value < most
@@ -102,6 +112,12 @@ def check_pcie(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
         )
         for words, value, most in lacks
     ]
+
+
+def _lanes(reading: AcceleratorReading) -> int | None:
+    """Returns how many lanes the link must have: all that it has, or half where it is sold so."""
+    most = reading.pcie_width_max
+    return most // 2 if most and (reading.name or "").lower() in _HALF_WIDTH else most
 
 
 def check_recovery(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
@@ -208,11 +224,11 @@ def check_power(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
 
 
 def check_fan(reading: AcceleratorReading, _: Expectation) -> list[Finding]:
-    """Notes a hot device whose fan stands still."""
-    if reading.fan_ratio != 0.0 or reading.temperature_c is None:
+    """Judges a hot desk card whose fan stands still; data-centre cards have none of their own, and some say 0 %."""
+    if reading.fan_ratio != 0.0 or reading.temperature_c is None or not reading.is_workstation:
         return []
     hot = broken("temperature_c", reading.temperature_c)
     if hot is None:
         return []
     what = f"the fan stands still at {reading.temperature_c:.0f} C"
-    return [failed("device.fan_stopped", what, HealthAction.DRAIN_AND_REPLACE, what, hot.source)]
+    return [degraded("fan.stopped", what, what, hot.source, HealthAction.DRAIN_AND_DIAG)]

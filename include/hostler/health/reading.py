@@ -3,12 +3,23 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 _WORKSTATION: Final = re.compile(
     r"geforce|\bgtx\b|titan|quadro|\brtx\b|\bnvs\b|\bgrid\b|\bmx\d|\bt\d{3,4}\b|virtual workstation", re.IGNORECASE
 )
 _BEFORE_AMPERE: Final = re.compile(r"kepler|maxwell|pascal|volta|turing|fermi|(tesla |nvidia |^)[kmpvt]\d+", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1024)
+def _is_workstation(words: str) -> bool:
+    return bool(_WORKSTATION.search(words))
+
+
+@lru_cache(maxsize=1024)
+def _is_before_ampere(words: str) -> bool:
+    return bool(_BEFORE_AMPERE.search(words))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +108,13 @@ class AcceleratorReading:
     @property
     def is_workstation(self) -> bool:
         """Whether it is a card of a desk or of a virtual desk: what it does not tell of ECC and rows does not apply to it."""
-        return bool(_WORKSTATION.search(f"{self.name or ''} {self.brand or ''}"))
+        return _is_workstation(f"{self.name or ''} {self.brand or ''}")
 
     @property
     def retires_pages(self) -> bool:
         """Whether it is older than Ampere, which retires pages of memory; newer ones remap rows."""
         known = self.architecture if self.architecture and self.architecture.upper() != "N/A" else None
-        return bool(_BEFORE_AMPERE.search(known or self.name or ""))
+        return _is_before_ampere(known or self.name or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

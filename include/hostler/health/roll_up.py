@@ -8,6 +8,8 @@ from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
 WORST_FIRST: Final = (Verdict.FAILED, Verdict.UNKNOWN, Verdict.DEGRADED, Verdict.HEALTHY)
 EVIDENCE_CHARS: Final = 400
+MOST_INDEX: Final = 512
+"""No node has more accelerators; a higher index is nonsense."""
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
@@ -24,6 +26,25 @@ def cut(text: str) -> str:
     """Returns evidence in a bearable length, on one line."""
     line = " ".join(text[: 2 * EVIDENCE_CHARS].split())
     return line if len(line) <= EVIDENCE_CHARS else line[: EVIDENCE_CHARS - 3] + "..."
+
+
+def unlisted(accelerators: Iterable[AcceleratorHealth]) -> str:
+    """Returns the indexes that the list skips, in words; empty when it skips none that its nameless entries cannot be."""
+    known = list(accelerators)
+    indexes = {one.index for one in known if one.index is not None}
+    gaps = skipped(indexes)
+    return "" if len(gaps) <= sum(1 for one in known if one.index is None) else words_of(gaps)
+
+
+def skipped(indexes: Iterable[int]) -> list[int]:
+    """Returns the numbers from 0 that are left out below the highest; no more than ``MOST_INDEX``, however high that is."""
+    present = set(indexes)
+    return [index for index in range(min(max(present, default=-1) + 1, MOST_INDEX)) if index not in present]
+
+
+def words_of(numbers: Sequence[int]) -> str:
+    """Returns ``1, 2, 5`` and so on, cut to a bearable length."""
+    return cut(", ".join(str(number) for number in numbers))
 
 
 def accelerator_health(

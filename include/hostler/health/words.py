@@ -109,11 +109,11 @@ NODE_WORDS: Final[tuple[Word, ...]] = (
           r"failed to initialize NVML: unknown error",
           "NVML does not start; in a container its access to the devices was taken away: restart the container", _U,
           _A.RESTART_SERVICE, "NVIDIA/nvidia-container-toolkit#48"),
-    _word("driver.not_started", "initialize nvml",
-          r"failed to initialize NVML", "NVML does not start", _F, _A.REBOOT_NODE, _NVML),
     _word("reading.blocked", "blocked",
           r"GPU access blocked by the operating system", "the host keeps the GPU from this guest",
           _U, _A.RECORD, _NVML),
+    _word("driver.not_started", "initialize nvml",
+          r"failed to initialize NVML", "NVML does not start", _F, _A.REBOOT_NODE, _NVML),
 )  # fmt: skip
 """What is wrong with the node as a whole; the first that matches speaks."""
 

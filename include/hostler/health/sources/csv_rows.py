@@ -74,6 +74,7 @@ def read_table(text: str, command: str | None) -> Table:
     rows: list[Row] = []
     lost: list[LostDevice] = []
     waiting: list[LostDevice] = []
+    unpaired: list[LostDevice] = []
     errors: list[str] = []
     for line in text.splitlines():
         if not line.strip():
@@ -96,11 +97,15 @@ def read_table(text: str, command: str | None) -> Table:
             continue
         if not columns and _INDEX_AND_NAME.match(line):
             columns, is_partial = ("index", "name"), True
-        rows.append(_row(line, cells, columns, is_partial=is_partial))
-    rows, unpaired = _pair(rows, waiting)
+        row = _row(line, cells, columns, is_partial=is_partial)
+        if waiting and _holds_errors_only(row):
+            row = replace(row, lost=waiting.pop())  # the text right before the row is its own
+        unpaired += waiting
+        waiting = []
+        rows.append(row)
     return Table(
         columns=columns, has_heading=has_heading, is_partial=is_partial, rows=tuple(rows), lost=tuple(lost),
-        unpaired=tuple(unpaired), errors=tuple(errors),
+        unpaired=(*unpaired, *waiting), errors=tuple(errors),
     )  # fmt: skip
 
 
@@ -141,11 +146,5 @@ def _row(line: str, cells: tuple[str, ...], columns: tuple[str, ...], *, is_part
     )
 
 
-def _pair(rows: list[Row], waiting: list[LostDevice]) -> tuple[list[Row], list[LostDevice]]:
-    """Gives each lost device the row that names no GPU and holds errors only, in their order."""
-    paired = []
-    left = list(waiting)
-    for row in rows:
-        is_error = row.identity is None and any("error" in cell.lower() or "lost" in cell.lower() for cell in row.cells)
-        paired.append(replace(row, lost=left.pop(0)) if is_error and left else row)
-    return paired, left
+def _holds_errors_only(row: Row) -> bool:
+    return row.identity is None and any("error" in cell.lower() or "lost" in cell.lower() for cell in row.cells)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hostler.health.finding import degraded, failed, unknown
-from hostler.health.roll_up import accelerator_health, source_health, unreadable
+from hostler.health.roll_up import accelerator_health, source_health, unlisted, unreadable
 from hostler.health.sources.gpu_amd_readings import AmdReading, amount, judge_amd
 from hostler.health.sources.gpu_amd_words import amd_error
 from hostler.health.sources.gpu_smi_errors import no_answer
@@ -66,10 +66,9 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
 
 
 def _node(accelerators: list[AcceleratorHealth], command: str | None) -> Iterator[Finding]:
-    indexes = {one.index for one in accelerators if one.index is not None}
-    gaps = sorted(set(range(max(indexes, default=-1) + 1)) - indexes)
+    gaps = unlisted(accelerators)
     if gaps and not re.search(r"\s(-g|--gpu)\b", command or ""):
-        yield unknown("reading.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+        yield unknown("reading.gpus", f"GPU {gaps} is not listed: nothing is known of it")
 
 
 def _entry(place: int, entry: Any) -> tuple[AcceleratorHealth, list[str]]:

@@ -36,7 +36,7 @@ _WORDS: Final[tuple[tuple[str, str, str, HealthAction | None, str], ...]] = (
      None, "amdsmi.h, amdsmi_status_t"),
 )  # fmt: skip
 """Code, pattern, meaning, action (None: unknown), source; the first that matches speaks."""
-_DEVICE: Final = re.compile(r"ERROR:?\s*(\d+)?\s*GPU\[(\d+)\]\s*:?\s*([^\n]*)", re.IGNORECASE)
+_DEVICE: Final = re.compile(r"ERROR:?\s*(\d+)?\s*GPU\[(\d{1,4})\]\s*:?\s*([^\n]*)", re.IGNORECASE)
 _HARMLESS: Final = re.compile(r"not supported|not available on|requested function is not implemented", re.IGNORECASE)
 
 
@@ -55,7 +55,9 @@ def amd_error(text: str) -> Finding | None:
 
 def error_devices(text: str) -> dict[int, Finding]:
     """Returns the findings of devices that the text has error lines of, by index."""
-    found = {}
+    found: dict[int, Finding] = {}
+    if "GPU[" not in text and "gpu[" not in text:
+        return found
     for match in _DEVICE.finditer(text):
         if not _HARMLESS.search(match[3]):
             what = f"it could not be read: {match[3].strip() or 'error'}: reset it; reboot when it stays"

@@ -27,7 +27,7 @@ _LISTS: Final = ("--query-compute-apps", "--query-retired-pages", "--help", " -h
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 1.0 for a document with sections of commands and outputs."""
-    return 1.0 if text.lstrip().startswith("{") and '"stdout"' in text and '"command"' in text else 0.0
+    return 1.0 if '"stdout"' in text and '"command"' in text and text.lstrip().startswith("{") else 0.0
 
 
 def parser(explain: Explain) -> Callable[..., SourceHealth]:

@@ -79,6 +79,9 @@ def _sum(values: Values, form: Form, age: str) -> tuple[int | None, str | None]:
         if len(known) == len(parts):
             most = 1
         reason = reason or next((text.strip() for text, n in zip(texts, numbers, strict=True) if text and n is None), None)
+    total = values.get(prefix + "total") if form == "csv" else None
+    if total is not None and not bad and number_of(total.strip()) is None:
+        return None, total.strip() or NOT_REPORTED  # asked for and not to be had: the parts do not stand in for it
     if bad or most:
         return bad, None
     asked = any(key.startswith(prefix) for key in values) if form == "csv" else True

@@ -7,8 +7,9 @@ from typing import Final
 
 from hostler.health.finding import degraded, unknown
 from hostler.health.reading import AcceleratorReading
-from hostler.health.roll_up import accelerator_health, source_health
+from hostler.health.roll_up import accelerator_health, source_health, unlisted
 from hostler.health.sources.csv_rows import HEALTH_COLUMNS, Row, Table, read_table
+from hostler.health.sources.gpu_fields import whole
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.source import Source
@@ -33,7 +34,7 @@ def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name say
     if text[:1] in {"<", "{", "[", "+", "|", "="}:
         return 0.0
     head = "\n".join(text[:HEAD_CHARS].splitlines()[:HEAD_LINES])
-    if "," not in head and "utilization" not in head and "temperature" not in head:
+    if not any(mark in head for mark in ",._"):
         return 0.0
     table = read_table(head, None)
     if table.has_heading:
@@ -41,6 +42,8 @@ def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name say
     if _GPU_ROW.search(head):
         return 0.7
     cells = {len(row.cells) for row in table.rows}
+    if table.lost and table.rows and min(cells) > 1:
+        return 0.65
     is_plain = bool(table.rows) and len(cells) == 1 and all(_is_value(cell) for row in table.rows for cell in row.cells)
     return 0.3 if is_plain else 0.0
 
@@ -86,11 +89,10 @@ def _judge_rows(table: Table, *, is_loop: bool) -> tuple[list[AcceleratorHealth]
 
 
 def _reading(row: Row, table: Table) -> AcceleratorReading:
-    index = row.values.get("index", "")
     return reading_of(
         row.values,
         "csv",
-        index=int(index) if index.isdecimal() else None,
+        index=whole(row.values.get("index")),
         pci=next((row.values[key] for key in ("pci.bus_id", "gpu_bus_id") if ":" in row.values.get(key, "")), None)
         or (row.lost.pci if row.lost else None),
         driver=row.values.get("driver_version"),
@@ -159,15 +161,14 @@ def _with_indexes(accelerators: list[AcceleratorHealth]) -> list[AcceleratorHeal
 
 def _node(table: Table, accelerators: list[AcceleratorHealth], command: str | None) -> Iterator[Finding]:
     found = len(accelerators)
-    counts = {row.values["count"] for row in table.rows if row.values.get("count", "").isdecimal()}
+    counts = {whole(row.values.get("count")) for row in table.rows}
+    most = max((count for count in counts if count is not None), default=0)
     asks_one = bool(_ONE_GPU.search(command or ""))
-    if len(counts) == 1 and int(next(iter(counts))) > found and not asks_one:
-        yield unknown("reading.gpus", f"{next(iter(counts))} GPUs in the node, {found} listed: nothing is known of the others")
-    indexes = {one.index for one in accelerators if one.index is not None}
-    gaps = sorted(set(range(max(indexes, default=-1) + 1)) - indexes)
-    nameless = sum(1 for one in accelerators if one.index is None)
-    if len(gaps) > nameless and not asks_one:
-        yield unknown("reading.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+    if most > found and not asks_one:
+        yield unknown("reading.gpus", f"{most} GPUs in the node, {found} listed: nothing is known of the others")
+    gaps = unlisted(accelerators)
+    if gaps and not asks_one:
+        yield unknown("reading.gpus", f"GPU {gaps} is not listed: nothing is known of it")
     drivers = {row.values["driver_version"] for row in table.rows if re.match(r"\d", row.values.get("driver_version", ""))}
     drivers |= {row.values["kmd_version"] for row in table.rows if re.match(r"\d", row.values.get("kmd_version", ""))}
     if len(drivers) > 1:

@@ -130,6 +130,7 @@ _YES: Final = frozenset({"enabled", "yes", "active", "on", "valid", "1"})
 _NO: Final = frozenset({"disabled", "no", "not active", "off", "invalid", "0"})
 _NO_TEXT: Final = _EMPTY - {"none", "[none]"}
 MOST: Final = 2**63
+MOST_DIGITS: Final = 15
 
 
 def convert(kind: str, raw: str) -> tuple[Any, str | None]:
@@ -158,6 +159,12 @@ def number_of(word: str) -> float | None:
         return None
     number = float(found[1])
     return number if abs(number) < MOST else None
+
+
+def whole(text: str | None) -> int | None:
+    """Returns the whole number that the text is; None for anything else, and for absurdly long ones."""
+    word = (text or "").strip()
+    return int(word) if word.isascii() and word.isdecimal() and len(word) <= MOST_DIGITS else None
 
 
 def read_fields(values: Values, form: Form) -> tuple[dict[str, Any], dict[str, str]]:

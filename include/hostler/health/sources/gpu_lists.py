@@ -5,20 +5,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from hostler.health.catalog import accelerator_facts
 from hostler.health.checks import judge_reading
 from hostler.health.finding import degraded, noted, unknown
 from hostler.health.reading import AcceleratorReading
-from hostler.health.roll_up import accelerator_health, source_health
-from hostler.health.sources.gpu_fields import number_of
+from hostler.health.roll_up import accelerator_health, source_health, unlisted
+from hostler.health.sources.gpu_fields import number_of, whole
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.source import Source
 from hostler.health.words import device_finding, lost_devices, node_finding
+from hostler.model.accelerators import ACCELERATORS
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
-_GPU_LINE: Final = re.compile(r"^\s*GPU (\d+):\s*(.*?)\s*(?:\(UUID:\s*([^)]*)\))?\s*$")
+_GPU_LINE: Final = re.compile(r"^\s*GPU (\d{1,4}):\s*(.*?)\s*(?:\(UUID:\s*([^)]*)\))?\s*$")
 _MIG_LINE: Final = re.compile(r"^\s+MIG\s+(\S+)\s+Device\s+(\d+):")
-_LINK: Final = re.compile(r"^\s*Link (\d+):\s*(.*?)\s*$")
+_LINK: Final = re.compile(r"^\s*Link (\d{1,4}):\s*(.*?)\s*$")
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _ON_BOARD: Final = re.compile(r"SXM|HBM3|\bH200|\bB[23]00|\bGB[23]00|\bGH200", re.IGNORECASE)
 _NVLINK_SOURCE: Final = "NVIDIA/DCGM, DCGM_FR_NVLINK_DOWN"
@@ -57,10 +59,9 @@ def _around(kind: str, text: str, listed: list[AcceleratorHealth], command: str 
 
 
 def _gaps(accelerators: list[AcceleratorHealth]) -> Iterator[Finding]:
-    indexes = {one.index for one in accelerators if one.index is not None}
-    gaps = sorted(set(range(max(indexes, default=-1) + 1)) - indexes)
-    if len(gaps) > sum(1 for one in accelerators if one.index is None):
-        yield unknown("reading.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+    gaps = unlisted(accelerators)
+    if gaps:
+        yield unknown("reading.gpus", f"GPU {gaps} is not listed: nothing is known of it")
 
 
 def parse_nvlink(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
@@ -109,15 +110,24 @@ def _states(block: _Block, links: list[tuple[int, str]]) -> Iterator[Finding]:
             )  # fmt: skip
     if odd:
         yield unknown("reading.nvlink", "; ".join(odd))
-    if sorted(link for link, _ in links) != list(range(total)):
+    if total < _model_links(block.name):
+        yield unknown("reading.nvlink", f"{total} links are listed, {_model_links(block.name)} expected of a {block.name}")
+    elif sorted(link for link, _ in links) != list(range(total)):
         yield unknown("reading.nvlink", f"links are missing from the list: {', '.join(str(link) for link, _ in links)}")
 
 
 def _is_active(state: str) -> bool | None:
     if "inactive" in state.lower() or state.lower() in {"down", "off", "disabled"}:
         return False
-    number = number_of(state)
+    number = number_of(state) if state.endswith("B/s") else None  # a line that is cut tells nothing
     return None if number is None else number > 0
+
+
+def _model_links(name: str) -> int:
+    """Returns how many links a model of this name has; 0 when no table knows it."""
+    short = next((short for short, names in ACCELERATORS.items() if name.lower() in names), None)
+    facts = accelerator_facts(short) if short else None
+    return facts.nvlink_count if facts else 0
 
 
 def parse_list(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
@@ -137,7 +147,9 @@ def parse_topology(text: str, *, command: str | None, exit_code: int | None) -> 
     """Lists the GPUs of ``nvidia-smi topo -m``: how they are joined says nothing of how they are."""
     plain = _COLOUR.sub("", text)
     rows = [
-        match for match in re.finditer(r"^\s*GPU(\d+)\s+(.*)$", plain, re.MULTILINE) if re.search(r"(^|\s)X(\s|$)", match[2])
+        match
+        for match in re.finditer(r"^\s*GPU(\d{1,4})\s+(.*)$", plain, re.MULTILINE)
+        if re.search(r"(^|\s)X(\s|$)", match[2])
     ]
     listed = [
         accelerator_health(
@@ -156,11 +168,10 @@ def parse_dmon(text: str, *, command: str | None, exit_code: int | None) -> Sour
     samples: dict[int, list[dict[str, str]]] = {}
     for line in text.splitlines():
         cells = line.split()
-        if line.startswith("#") or not cells or not cells[0].isdecimal():
+        index = whole(cells[0]) if cells else None
+        if index is None:
             continue
-        samples.setdefault(int(cells[0]), []).append(
-            dict(zip(columns, cells, strict=False)) if len(cells) == len(columns) else {}
-        )
+        samples.setdefault(index, []).append(dict(zip(columns, cells, strict=False)) if len(cells) == len(columns) else {})
     listed = [accelerator_health(index=index, findings=tuple(_hottest(rows))) for index, rows in sorted(samples.items())]
     return _around("nvidia-smi-dmon", text, listed, command, exit_code)
 
@@ -178,7 +189,7 @@ def _hottest(rows: list[dict[str, str]]) -> Iterator[Finding]:
 
 def parse_pmon(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
     """Lists the GPUs of ``nvidia-smi pmon``: what runs on them says nothing of how they are."""
-    indexes = sorted({int(line.split()[0]) for line in text.splitlines() if line.split() and line.split()[0].isdecimal()})
+    indexes = sorted({index for line in text.splitlines() if (index := whole(line.strip().split(" ", 1)[0])) is not None})
     finding = unknown("reading.health", "its processes are told; nothing is told of its health")
     return _around(
         "nvidia-smi-pmon", text, [accelerator_health(index=index, findings=(finding,)) for index in indexes], command, exit_code

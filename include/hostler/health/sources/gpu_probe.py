@@ -9,6 +9,7 @@ from hostler.health.probe_document import DOCUMENT_VERSION, probe_reading
 from hostler.health.probe_findings import judge_xids
 from hostler.health.reading import Expectation
 from hostler.health.roll_up import accelerator_health, source_health, unreadable
+from hostler.health.sources.gpu_fields import whole
 from hostler.health.sources.json_text import load
 from hostler.health.sources.source import Source
 from hostler.health.words import DEVICE_WORDS, device_finding, explain_error
@@ -82,7 +83,7 @@ def _kernel(document: Mapping[str, Any]) -> Iterator[Finding]:
         return
     version = str(document["driver_version"] or "")
     head = version.split(".", maxsplit=1)[0]
-    yield from judge_xids(document["xids"], driver_major=int(head) if head.isdecimal() else None)
+    yield from judge_xids(document["xids"], driver_major=whole(head))
 
 
 PROBE: Final = Source(kind=KIND, detect=detect, parse=parse, command=r"probe\.py")

@@ -8,6 +8,7 @@ from typing import Final
 from hostler.health.checks_memory import NOT_REPORTED
 from hostler.health.finding import failed, unknown
 from hostler.health.roll_up import accelerator_health, source_health
+from hostler.health.sources.gpu_fields import whole
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.source import Source
@@ -110,7 +111,7 @@ def _mig(gpu: _Gpu) -> Iterator[Finding]:
     """Yields uncorrectable errors that only the MIG devices tell of."""
     for at in range(gpu.migs):
         count = gpu.values.get(f"mig device {at}/ecc errors/volatile/sram uncorrectable", "")
-        if count.isdecimal() and int(count) > 0:
+        if whole(count):
             what = f"MIG device {at}: {count} volatile uncorrectable ECC errors, limit 0"
             yield failed(
                 "ecc.volatile_uncorrectable", what, HealthAction.RESET_GPU, what, "Azure/azurehpc-health-checks, GPU ECC check"
@@ -121,7 +122,7 @@ def _node(head: dict[str, str], found: int, command: str | None) -> Iterator[Fin
     if not re.match(r"\d", head.get("driver version", "")):
         yield unknown("reading.driver_version", "driver version is not reported")
     attached = head.get("attached gpus", "")
-    if attached.isdecimal() and int(attached) > found and not _ONE_GPU.search(command or ""):
+    if (whole(attached) or 0) > found and not _ONE_GPU.search(command or ""):
         yield unknown("reading.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hostler.health.finding import unknown
-from hostler.health.roll_up import accelerator_health, source_health, unreadable
+from hostler.health.roll_up import accelerator_health, skipped, source_health, unreadable, words_of
 from hostler.health.sources.gpu_amd_readings import AmdReading, amount, judge_amd
 from hostler.health.sources.gpu_amd_words import amd_error, error_devices
 from hostler.health.sources.gpu_smi_errors import no_answer
@@ -22,8 +22,8 @@ _TOPOLOGY: Final = re.compile(r"(?<=DRM devices )\d{1,3}|(?<= and )\d{1,3}$")
 
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
-    """Returns 0.95 for JSON with cards."""
-    return 0.95 if re.search(r'"card\d+"\s*:\s*\{', text) else 0.0
+    """Returns 1.0 for JSON with cards."""
+    return 1.0 if re.search(r'"card\d+"\s*:\s*\{', text) else 0.0
 
 
 def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
@@ -57,9 +57,9 @@ def _node(indexes: list[int], document: Mapping[str, Any], command: str | None) 
     """Yields doubt about cards that are not listed though others are, or though the topology names them."""
     system = document.get("system")
     named = {int(number) for key in (system if isinstance(system, Mapping) else ()) for number in _TOPOLOGY.findall(str(key))}
-    gaps = sorted((named | set(range(max(indexes) + 1))) - set(indexes))
+    gaps = sorted((named | set(skipped(indexes))) - set(indexes))
     if gaps and not re.search(r"\s(-d|--device)\b", command or ""):
-        yield unknown("reading.gpus", f"card {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+        yield unknown("reading.gpus", f"card {words_of(gaps)} is not listed: nothing is known of it")
 
 
 def _card(index: int, card: Any, error: Finding | None) -> tuple[AcceleratorHealth, list[str]]:
@@ -79,7 +79,7 @@ def rocm_reading(index: int, card: Mapping[str, Any]) -> AmdReading:
     heats: dict[str, float] = {}
     odd: dict[str, str] = {}
     for key, value in card.items():
-        sensor = _TEMPERATURE.match(key)
+        sensor = _TEMPERATURE.match(key) if key.startswith("temperature") else None
         if not sensor:
             continue
         number, text = amount(value)

@@ -10,7 +10,7 @@ from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth
 
 KIND: Final = "nvidia-smi-error"
-_PIECES = re.compile(r"nvidia|nvml|device handle|\bgpu", re.IGNORECASE)
+_PIECES = re.compile(r"nvidia|nvml|device handle|\bgpu|no devices were found", re.IGNORECASE)
 SHORT_CHARS: Final = 1000
 """A longer text holds a device's error words for other reasons."""
 HUNG_EXITS: Final = frozenset({124, 137, 143})

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from hostler.health.finding import unknown
-from hostler.health.roll_up import accelerator_health, source_health
+from hostler.health.roll_up import accelerator_health, source_health, unlisted
+from hostler.health.sources.gpu_fields import whole
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.source import Source
@@ -121,7 +122,7 @@ def _accelerators(
 ) -> tuple[list[AcceleratorHealth], list[str]]:
     accelerators, notes = [], []
     for values in rows:
-        index = int(values["index"]) if values["index"].isdecimal() else None
+        index = whole(values["index"])
         counts = migs.get(values["index"])
         if values.get("ecc.mode.current") == "Enabled":
             values["ecc.errors.uncorrected.volatile.total"] = _mig_errors(counts)
@@ -141,18 +142,16 @@ def _mig_errors(counts: list[str] | None) -> str:
     """Returns the sum over the MIG devices; words when there is none to be had, since no devices are no zero."""
     if not counts:
         return "no MIG device tells of it"
-    numbers = [int(count) for count in counts if count.isdecimal()]
+    numbers = [number for number in map(whole, counts) if number is not None]
     return str(sum(numbers)) if sum(numbers) or len(numbers) == len(counts) else "N/A"
 
 
 def _node(text: str, accelerators: list[AcceleratorHealth], *, has_head: bool) -> Iterator[Finding]:
     if not has_head:
         yield unknown("reading.heading", "the table has no heading with the driver's version")
-    indexes = [one.index for one in accelerators if one.index is not None]
-    gaps = sorted(set(range(max(indexes, default=-1) + 1)) - set(indexes))
-    nameless = sum(1 for one in accelerators if one.index is None)
-    if len(gaps) > nameless:
-        yield unknown("reading.gpus", f"GPU {', '.join(map(str, gaps))} is not listed: nothing is known of it")
+    gaps = unlisted(accelerators)
+    if gaps:
+        yield unknown("reading.gpus", f"GPU {gaps} is not listed: nothing is known of it")
     if "rocesses" not in text:
         yield unknown("reading.table", "the table ends before its list of processes: more GPUs may have stood there")
 

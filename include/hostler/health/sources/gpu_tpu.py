@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hostler.health.finding import noted, unknown
-from hostler.health.roll_up import accelerator_health, cut, source_health, unreadable
+from hostler.health.roll_up import accelerator_health, cut, skipped, source_health, unreadable, words_of
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.gpu_tpu_words import API_SOURCE, HEALTH, RUNTIME, RUNTIME_SOURCE, STATES, SYMPTOMS, Row
 from hostler.health.sources.json_text import load
@@ -15,7 +15,7 @@ from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
 _CELL: Final = re.compile(r"[│┃|]")
-_CHIP: Final = re.compile(r"^/dev/(?:accel|vfio/)(\d+)$")
+_CHIP: Final = re.compile(r"^/dev/(?:accel|vfio/)(\d{1,4})$")
 _USE: Final = re.compile(r"([\d.]+)\s*GiB\s*/\s*([\d.]+)\s*GiB", re.IGNORECASE)
 _YAML: Final = re.compile(r"^(state|health|healthDescription|acceleratorType|name):\s*(.*?)\s*$", re.MULTILINE)
 LEAST_CELLS: Final = 4
@@ -106,9 +106,9 @@ def parse_info(text: str, *, command: str | None, exit_code: int | None) -> Sour
         return source_health("tpu-info", findings=[error or no_answer(text, command, exit_code)])
     findings = [error] if error else []
     indexes = sorted(chips) or sorted(used)
-    gaps = sorted(set(range(indexes[0], indexes[-1] + 1)) - set(indexes))
+    gaps = [at + indexes[0] for at in skipped(index - indexes[0] for index in indexes)]
     if gaps and chips:
-        findings.append(unknown("reading.chips", f"chip {', '.join(map(str, gaps))} is not listed: nothing is known of it"))
+        findings.append(unknown("reading.chips", f"chip {words_of(gaps)} is not listed: nothing is known of it"))
     if is_cut:
         findings.append(unknown("reading.table", "a table is cut or malformed"))
     if used and len(used) < len(indexes):
@@ -153,7 +153,7 @@ def _tables(text: str) -> tuple[dict[int, str], dict[int, str], bool]:
         if chip and section.startswith("TPU Chips"):
             chips[int(chip[1])] = cells[2]
         elif cells[1].isascii() and cells[1].isdecimal() and re.match(r"TPU (Runtime|HBM)", section):
-            used[int(cells[1])] = ", ".join(cell for cell in cells[2:] if cell)
+            used[len(used)] = ", ".join(cell for cell in cells[2:] if cell)
     return chips, used, is_cut
 
 

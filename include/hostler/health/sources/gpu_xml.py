@@ -8,6 +8,7 @@ from typing import Final
 
 from hostler.health.finding import failed, unknown
 from hostler.health.roll_up import accelerator_health, source_health, unreadable
+from hostler.health.sources.gpu_fields import whole
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.source import Source
@@ -38,7 +39,7 @@ def detect(text: str, name: str) -> float:
 
 def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
     """Judges every GPU that is told of in full; a document that is cut or malformed leaves the node unknown."""
-    if re.search(r"<!ENTITY", text, re.IGNORECASE):
+    if "<!ENTITY" in text:
         return unreadable(KIND, "declares XML entities, which nvidia-smi never does: not read")
     lost = lost_devices(text)
     document = _document(text)
@@ -140,7 +141,7 @@ def _mig(gpu: ET.Element) -> list[Finding]:
     findings = []
     for device in gpu.iterfind("mig_devices/mig_device"):
         count = (device.findtext("ecc_error_count/volatile_count/sram_uncorrectable") or "").strip()
-        if count.isdecimal() and int(count) > 0:
+        if whole(count):
             what = f"MIG device {(device.findtext('index') or '?').strip()}: {count} volatile uncorrectable ECC errors, limit 0"
             findings.append(
                 failed(
@@ -170,7 +171,7 @@ def _node(head: dict[str, str], found: int, command: str | None) -> Iterator[Fin
             yield failed("count.none", what, HealthAction.REBOOT_NODE, "attached_gpus: 0", "nvidia-smi manual, RETURN VALUE 6")
         else:
             yield unknown("reading.gpus", "no GPU is listed")
-    elif attached.isdecimal() and int(attached) > found and not _ONE_GPU.search(command or ""):
+    elif (whole(attached) or 0) > found and not _ONE_GPU.search(command or ""):
         yield unknown("reading.gpus", f"{attached} GPUs attached, {found} listed: nothing is known of the others")
 
 

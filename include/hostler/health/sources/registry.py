@@ -43,12 +43,13 @@ def explain(
     """
     if kind is not None and kind not in SOURCES:
         raise ValueError(f"no source {kind!r}; there are {', '.join(SOURCES)}")
-    source = SOURCES[kind] if kind else recognise(text, name, command)
+    is_binary = _is_binary(text)
+    source = SOURCES[kind] if kind else None if is_binary else recognise(text, name, command)
     if source is None:
         return unreadable(NOT_RECOGNISED, _why_not(text))
     if len(text) > source.max_chars:
         return unreadable(source.kind, f"{len(text)} characters, limit {source.max_chars}: not read")
-    if _is_binary(text):
+    if is_binary:
         return unreadable(source.kind, "binary content, not text")
     try:
         return source.parse(text, command=command, exit_code=exit_code)
@@ -58,8 +59,6 @@ def explain(
 
 def recognise(text: str, name: str, command: str | None = None) -> Source | None:
     """Returns the source that is the most sure of the text; None when none has a reason to be."""
-    if _is_binary(text):
-        return None
     head, best, most = text[:HEAD_CHARS], None, 0.0
     for source in SOURCES.values():
         score = source.detect(head, name)
