@@ -59,7 +59,7 @@ def play(story, steps=None):
 
 
 @given(moments, st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_observe_when_the_looks_of_a_moment_come_in_another_order_or_twice_then_nothing_differs(story, rng):
     shuffled = []
     for moment in story:
@@ -71,7 +71,7 @@ def test_observe_when_the_looks_of_a_moment_come_in_another_order_or_twice_then_
 
 
 @given(moments)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_engine_when_anything_comes_then_it_answers_and_its_memory_is_bounded_and_kept_as_text(story):
     memory, now = play(story)
     decision = decide(memory, now)
@@ -84,7 +84,7 @@ def test_engine_when_anything_comes_then_it_answers_and_its_memory_is_bounded_an
 
 
 @given(moments)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_decide_when_one_source_told_and_only_once_then_it_never_asks_for_harm(story):
     first = [look for look in story[0] if look.stream == "kernel-log"][:1]
     memory = observe(Memory(), first, START)

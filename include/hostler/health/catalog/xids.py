@@ -124,6 +124,7 @@ def xid(code: int, context: XidContext | None = None) -> XidRule:
     return rule if context is None else _in_context(rule, context)
 
 
+@lru_cache(maxsize=4096)
 def _in_context(rule: XidRule, context: XidContext) -> XidRule:
     cause = cause_in(context.line)
     if cause is not None and cause != rule.code:

@@ -5,7 +5,7 @@ condition. An action that may hurt running work needs two sources or enough look
 """
 
 from hostler.health.engine.decide import Decision, Fault, decide
-from hostler.health.engine.look import Event, Located, Look, look_of, normal_pci, probe_looks, xid_events
+from hostler.health.engine.look import Event, Located, Look, look_of, probe_looks, xid_events
 from hostler.health.engine.memory import Memory, from_text, to_text
 from hostler.health.engine.observe import MOST_GAP_S, note_remedy, observe
 from hostler.health.engine.silence import Silence
@@ -24,7 +24,6 @@ __all__ = [
     "evidence",
     "from_text",
     "look_of",
-    "normal_pci",
     "note_remedy",
     "observe",
     "probe_looks",

@@ -23,6 +23,9 @@ MOST_REMEDIES: Final = 5
 HANG_LOOKS: Final = 5
 """So many looks without an answer in a row, while another source of the node answers, prove that the driver hangs."""
 
+SILENT_LOOKS: Final = 3
+"""So many looks without an answer in a row bear out a fatal line of another source."""
+
 WITNESSES: Final = frozenset({"recovery", "job", "test"})
 """Causes that bear witness for others: the driver's word, a job that died, a diagnosis."""
 
@@ -122,6 +125,17 @@ def _unknown(memory: Memory, now: datetime, max_age_s: float) -> tuple[str, ...]
     return tuple(dict.fromkeys(words))
 
 
+def _silent_witness(memory: Memory, session: Session) -> set[str]:
+    """A source that falls silent after a fatal line, while another one of the node answers, bears the line out."""
+    if (
+        session.event is None
+        or session.event.verdict is not Verdict.FAILED
+        or not any(count == 0 for _name, count in memory.silent)
+    ):
+        return set()
+    return {f"{name} (silent)" for name, count in memory.silent if count >= SILENT_LOOKS and name not in session.streams}
+
+
 def _hang(memory: Memory) -> HealthAction:
     """A source that hangs while the node's other ones answer is a fault in itself; where all are silent, the node is."""
     counts = [count for _stream, count in memory.silent]
@@ -202,7 +216,7 @@ def _proof(memory: Memory, session: Session) -> tuple[tuple[str, ...], str]:
     for other in memory.sessions:
         if other is not session and other.is_loud and _bears_witness(other, session):
             streams |= set(other.streams)
-    named = tuple(sorted(streams))
+    named = tuple(sorted(streams | _silent_witness(memory, session)))
     if len(named) >= TWO:
         return named, f"{len(named)} sources: {', '.join(named)}"
     if not session.is_proven:

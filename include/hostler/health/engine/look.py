@@ -8,6 +8,7 @@ from typing import Any, Final
 from hostler.health.catalog import XidContext, xid
 from hostler.health.catalog.xids import Repeat
 from hostler.health.engine.rules import rule_of
+from hostler.health.pci import device_key
 from hostler.health.probe_findings import MAX_EVIDENCE, examine
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
@@ -16,15 +17,16 @@ NODE: Final = ""
 """Stands for the node itself where an accelerator's address could stand."""
 
 KERNEL_LOG: Final = "kernel-log"
+LIBRARY: Final = "nvml"
+"""The driver's library, whether asked directly or through nvidia-smi: one source."""
 
-_PCI = re.compile(r"^(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-9a-f])?$")
 _UNIT = re.compile(r"\(GPC (\d+), TPC (\d+)")
 _PID = re.compile(r"pid='?(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """A finding of a state, and whose it is: a PCI address as ``normal_pci`` writes it, or ``NODE``."""
+    """A finding of a state, and whose it is: a PCI address as ``pci.device_key`` writes it, or ``NODE``."""
 
     accelerator: str
     finding: Finding
@@ -73,20 +75,10 @@ class Look:
     unknown: tuple[tuple[str, str], ...] = ()
 
 
-def normal_pci(address: str | None) -> str:
-    """Returns a PCI address as ``0000:3b:00``; another text in lower case; empty for none."""
-    text = (address or "").strip().lower()
-    found = _PCI.match(text)
-    if found is None:
-        return text
-    domain = int(found.group(1) or "0", 16)
-    return f"{domain:04x}:{found.group(2)}:{found.group(3)}"
-
-
 def name_of(entry: AcceleratorHealth) -> str:
     """Returns what the engine calls an accelerator: its address, else its UUID, else its index."""
     if entry.pci:
-        return normal_pci(entry.pci)
+        return device_key(entry.pci)
     return entry.uuid or ("accelerator" if entry.index is None else f"index {entry.index}")
 
 
@@ -137,12 +129,11 @@ def probe_looks(
     """
     health = examine(document, accelerator=accelerator, accelerator_count=accelerator_count)
     node = tuple(found for found in health.findings if not found.code.startswith(("xid.", "reading.kernel_log")))
-    stream = str(document.get("source") or "probe")
     boot_id = document.get("boot_id")
     boot = boot_id if isinstance(boot_id, str) and boot_id else None
     driver = replace(health, findings=node)
     is_told = bool(health.accelerators) or any(found.verdict is Verdict.FAILED for found in node)
-    first = look_of(driver, stream="nvml" if stream in {"nvidia-smi", "none"} else stream, taken_at=taken_at, boot_id=boot)
+    first = look_of(driver, stream=LIBRARY, taken_at=taken_at, boot_id=boot)
     return replace(first, is_answered=is_told), _kernel_look(document, taken_at, boot)
 
 
@@ -162,7 +153,7 @@ def xid_events(xids: Iterable[Mapping[str, Any]], *, driver_major: int | None = 
     Args:
         xids: ``code``, ``pci_bus_id``, ``at_uptime_s`` (or None) and ``line`` of each.
     """
-    lines = [(int(entry["code"]), normal_pci(str(entry["pci_bus_id"])), entry) for entry in xids]
+    lines = [(int(entry["code"]), device_key(str(entry["pci_bus_id"])), entry) for entry in xids]
     numbers: dict[str, set[int]] = {}
     for code, device, _entry in lines:
         numbers.setdefault(device, set()).add(code)

@@ -11,6 +11,7 @@ VERSION: Final = 1
 MOST_SESSIONS: Final = 48
 MOST_PAST: Final = 64
 MOST_MARKS: Final = 256
+MOST_BOOTS: Final = 8
 MOST_TEXT: Final = 240
 
 
@@ -144,6 +145,9 @@ class Memory:
 def bounded(memory: Memory) -> Memory:
     """Returns the memory with its oldest parts dropped where it grew too long."""
     sessions = memory.sessions
+    lengths = (len(memory.past), len(memory.done), len(memory.boots))
+    if len(sessions) <= MOST_SESSIONS and len(memory.marks) <= MOST_MARKS and max(lengths) <= MOST_BOOTS:
+        return memory
     if len(sessions) > MOST_SESSIONS:
         kept = sorted(sessions, key=lambda one: (one.last_bad_s, one.key))[-MOST_SESSIONS:]
         sessions = tuple(sorted(kept, key=lambda one: one.key))
@@ -153,7 +157,7 @@ def bounded(memory: Memory) -> Memory:
         past=memory.past[-MOST_PAST:],
         done=memory.done[-MOST_PAST:],
         marks=memory.marks[-MOST_MARKS:],
-        boots=memory.boots[-8:],
+        boots=memory.boots[-MOST_BOOTS:],
     )
 
 

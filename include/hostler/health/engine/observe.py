@@ -1,7 +1,7 @@
 """Takes looks into the memory (pure): what opens a fault, what is counted, and what closes it."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -25,10 +25,33 @@ def observe(memory: Memory, looks: Iterable[Look], now: datetime, *, silences: C
         now: the asker's aware time. It may jump: watched time goes on by at most ``MOST_GAP_S``, and never back.
         silences: maintenance that was announced; what is seen meanwhile opens faults but is not held against the node later.
     """
+    notes = _Notes(silent=dict(memory.silent), unknown=dict(memory.unknown), taken=dict(memory.taken))
     memory = replace(memory, watched_s=memory.watched_s + _gap_s(memory, now), now=now.isoformat())
     for look in _in_order(memory, looks):
-        memory = _take(memory, look, now, silences)
+        memory = _take(memory, notes, look, _hushed(look, silences, now))
+    memory = replace(
+        memory,
+        silent=tuple(sorted(notes.silent.items())),
+        unknown=tuple(sorted((name, words) for name, words in notes.unknown.items() if words)),
+        taken=tuple(sorted(notes.taken.items())),
+    )
     return bounded(_close(memory))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Notes:
+    """The state of the streams themselves while looks are taken in."""
+
+    silent: dict[str, int]
+    unknown: dict[str, tuple[tuple[str, str], ...]]
+    taken: dict[str, str]
+
+
+def _hushed(look: Look, silences: Collection[Silence], now: datetime) -> frozenset[str]:
+    if not silences:
+        return frozenset()
+    codes = {state.finding.code for state in look.states} | {event.finding.code for event in look.events}
+    return frozenset(code for code in codes if silence_over(silences, code, now))
 
 
 def note_remedy(memory: Memory, action: HealthAction, *, accelerator: str | None = None) -> Memory:
@@ -58,28 +81,31 @@ def _gap_s(memory: Memory, now: datetime) -> float:
 
 def _in_order(memory: Memory, looks: Iterable[Look]) -> list[Look]:
     """Older boots first, then by stream: the same order whatever order they came in; equal ones once."""
+    several = list(looks)
+    if len({look.stream for look in several}) == len(several) and len({look.boot_id for look in several}) == 1:
+        return sorted(several, key=lambda look: look.stream)
 
     def place(look: Look) -> tuple[int, str, str, str]:
         known = memory.boots.index(look.boot_id) if look.boot_id in memory.boots else len(memory.boots)
         told = f"{look.is_answered} {sorted(look.seen)} {look.states} {look.events} {look.unknown} {look.taken_at}"
         return known, look.boot_id or "", look.stream, told
 
-    several = list(looks)
-    return several if len(several) == 1 else sorted(set(several), key=place)
+    return sorted(set(several), key=place)
 
 
-def _take(memory: Memory, look: Look, now: datetime, silences: Collection[Silence]) -> Memory:
-    if look.taken_at and dict(memory.taken).get(look.stream) == look.taken_at:
+def _take(memory: Memory, notes: _Notes, look: Look, hushed: Collection[str]) -> Memory:
+    if look.taken_at and notes.taken.get(look.stream) == look.taken_at:
         return memory  # told twice
     if look.boot_id is not None and look.boot_id != memory.boot:
         if look.boot_id in memory.boots:
             return memory  # of a boot that is over
         memory = _new_boot(memory, look.boot_id)
-    memory = _noted(memory, look)
+    if look.taken_at:
+        notes.taken[look.stream] = look.taken_at
+    notes.silent[look.stream] = 0 if look.is_answered else notes.silent.get(look.stream, 0) + 1
     if not look.is_answered:
         return memory
-    codes = {state.finding.code for state in look.states} | {event.finding.code for event in look.events}
-    hushed = frozenset(code for code in codes if silence_over(silences, code, now))
+    notes.unknown[look.stream] = look.unknown
     return _tally_states(apply_events(memory, look, hushed=hushed), look, hushed)
 
 
@@ -89,22 +115,6 @@ def _new_boot(memory: Memory, boot_id: str) -> Memory:
     if memory.boot is not None:
         sessions = tuple(replace(one, is_reset=True, last_uptime_s=None) for one in sessions)
     return replace(memory, boots=(*memory.boots, boot_id), marks=(), sessions=sessions)
-
-
-def _noted(memory: Memory, look: Look) -> Memory:
-    """Returns the memory with the look's own state: answered or not, and which readings are missing."""
-    silent, unknown, taken = dict(memory.silent), dict(memory.unknown), dict(memory.taken)
-    silent[look.stream] = 0 if look.is_answered else silent.get(look.stream, 0) + 1
-    if look.taken_at:
-        taken[look.stream] = look.taken_at
-    if look.is_answered:
-        unknown[look.stream] = look.unknown
-    return replace(
-        memory,
-        silent=tuple(sorted(silent.items())),
-        unknown=tuple(sorted((name, words) for name, words in unknown.items() if words)),
-        taken=tuple(sorted(taken.items())),
-    )
 
 
 def _tally_states(memory: Memory, look: Look, hushed: Collection[str]) -> Memory:
