@@ -1,4 +1,5 @@
 import json
+import re
 import time
 
 import pytest
@@ -346,6 +347,13 @@ def test_rules_when_read_then_each_has_words_and_only_known_actions():
         assert all(hint and hint == hint.lower() for hint in rule.hints)
         assert rule.pattern.pattern == rule.pattern.pattern.lower() or "\\S" in rule.pattern.pattern
         assert rule.is_fatal <= (rule.verdict is Verdict.FAILED)
+
+
+@pytest.mark.parametrize("table", ["kernel_lines", "training_lines"])
+def test_patterns_when_read_then_every_repeat_is_bounded(table):
+    for row in rows(table):
+        bare = re.sub(r"\[[^\]]*\]", "C", re.sub(r"\\.", "", row["pattern"]))
+        assert not re.search(r"[*+]|\{\d+,\}", bare), row["name"]
 
 
 SEEDS = (

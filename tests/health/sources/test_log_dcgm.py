@@ -101,6 +101,41 @@ def test_diag_when_malformed_then_unknown_whatever_the_exit_status(text, exit_co
     assert explained(text, exit_code).verdict is Verdict.UNKNOWN
 
 
+def test_diag_when_a_test_passes_with_an_error_then_the_error_speaks():
+    warning = {"error_id": 53, "warning": "could not allocate enough memory"}
+    text = diag(("memory", [{"entity_group": "GPU", "entity_id": 0, "status": "Pass", "warnings": [warning]}]))
+    assert explained(text).verdict is not Verdict.HEALTHY
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(45, Verdict.DEGRADED), (31, Verdict.DEGRADED), (79, Verdict.FAILED)])
+def test_diag_when_an_xid_came_in_its_time_then_the_number_decides(number, verdict):
+    warning = {"error_id": 101, "warning": f"Detected XID {number} for GPU 0 Please consult the documentation."}
+    text = diag(("pcie", [{"entity_group": "GPU", "entity_id": 0, "status": "Fail", "warnings": [warning]}]))
+    assert explained(text).verdict is verdict
+
+
+NEW_TABLE = """+---------------------------+------------------------------------------------+
+| Diagnostic                | Result                                         |
++===========================+================================================+
+|-----  Deployment  --------+------------------------------------------------|
+| software                  | Pass                                           |
+|                           | GPU0: Pass                                     |
+|                           | GPU1: Pass                                     |
++-----  Hardware  ----------+------------------------------------------------+
+| memory                    | Fail                                           |
+|                           | GPU0: Pass                                     |
+|                           | GPU1: Fail                                     |
+| Warning: GPU1             | GPU 1 memory miscompare at address 0x12        |
++---------------------------+------------------------------------------------+
+"""
+
+
+def test_diag_when_the_newest_table_names_gpus_then_each_is_read():
+    health = explain(NEW_TABLE, name="")
+    assert [(one.index, one.verdict) for one in health.accelerators] == [(0, Verdict.HEALTHY), (1, Verdict.FAILED)]
+    assert health.action is HealthAction.DRAIN_AND_REPLACE
+
+
 TABLE = """Successfully ran diagnostic for group.
 +---------------------------+------------------------------------------------+
 | Diagnostic                | Result                                         |
@@ -193,6 +228,33 @@ def test_health_when_json_names_a_gpu_then_it_is_that_gpu():
 def test_health_when_cut_before_its_overall_word_then_never_healthy():
     text = "Health Monitor Report\n+=====+\n| GPU ID: 0        | Healthy                                                 |\n"
     assert explain(text, name="", command="dcgmi health -c").verdict is Verdict.UNKNOWN
+
+
+TREE = """+---------------------------+------------------------------------------------------------+
+| Health Monitor Report                                                                  |
++===========================+============================================================+
+| Overall Health            | Failure                                                    |
+| {group:<25} |                                                            |
+| -> 2                      | Failure                                                    |
+|    -> Errors              |                                                            |
+|       -> Memory system    | Failure                                                    |
+|                           | GPU 2 had uncorrectable memory errors and row remapping    |
+|                           | failed. Run a field diagnostic on the GPU.                 |
++---------------------------+------------------------------------------------------------+
+"""
+
+
+def test_health_when_a_tree_names_a_gpu_then_its_system_and_reason_are_read():
+    health = explain(TREE.format(group="GPU"), name="")
+    assert [(one.index, one.verdict, one.action) for one in health.accelerators] == [
+        (2, Verdict.FAILED, HealthAction.DRAIN_AND_REPLACE)
+    ]
+
+
+def test_health_when_a_tree_names_a_switch_then_no_gpu_is_blamed():
+    health = explain(TREE.format(group="NvSwitch"), name="")
+    assert health.accelerators == ()
+    assert health.verdict is Verdict.FAILED
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ def _of_json(document: dict[str, Any]) -> Iterator[_Told]:
 def _of_text(text: str) -> Iterator[_Told]:
     gpu: int | None = None
     current: _Told | None = None
+    is_of_gpus = True
     told: list[_Told] = []
     for line in text.splitlines():
         cells = _CELLS.match(line.strip())
@@ -128,8 +129,12 @@ def _of_text(text: str) -> Iterator[_Told]:
         left, right = cells[1].strip(), cells[2].strip()
         if _SURE.search(f"{left} {right}"):
             continue
+        if left and not right and not left.startswith("->"):
+            # The tree names the kind of its entities once, above their numbers: GPU, NvSwitch, CPU.
+            is_of_gpus, gpu = left.upper().startswith("GPU"), None
         found = _GPU.fullmatch(left)
-        gpu = int(found[1] or found[2]) if found else gpu
+        if found:
+            gpu = int(found[1] or found[2]) if is_of_gpus or found[1] else None
         named = _TOLD.fullmatch(right) or (None if found else _TOLD.fullmatch(f"{left.lstrip('-> ')}: {right}"))
         if named:
             current = _Told(gpu, named["name"].strip(), named["status"], [named["text"]] if named["text"] else [])

@@ -87,10 +87,12 @@ def finding(code: str, status: str, text: str, error: int | None = None) -> Find
     what = f"{text}: {status}" if not text.lower().endswith(status.lower()) else text
     if number and error in {None, 101}:  # DCGM_FR_XID_ERROR
         named = xid(int(number[1]))
+        # A diagnostic fails on any Xid in its time; the number says whether the GPU is at fault (NVIDIA/NVSentinel#1358).
+        mild = named.action.rank <= HealthAction.RESTART_APP.rank and verdict is Verdict.FAILED
         return Finding(
             code=f"xid.{named.code}",
             what=cut(f"{what} ({named.words})"),
-            verdict=worst((verdict, named.verdict)),
+            verdict=worst((Verdict.DEGRADED if mild else verdict, named.verdict)),
             action=named.action,
             evidence=cut(text),
             source=named.source,
