@@ -73,6 +73,7 @@ def test_judge_when_batch_is_good_then_accepted_with_pages_to_look_at(judge, cap
     pages = "".join(path.read_text() for path in said.report.parent.rglob("*.html"))
     assert "gap_to_second_source" in pages
     assert "usd_per_accelerator_hour" in pages
+    assert sum(path.stat().st_size for path in said.report.parent.rglob("*") if path.is_file()) < 2**20
     out, err = capfd.readouterr()
     assert out == err == ""
     assert [record for record in caplog.records if record.name.startswith("great_expectations")] == []

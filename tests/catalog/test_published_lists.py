@@ -1,11 +1,14 @@
 """The published lists, with the right values known beforehand (facts on real inputs, items 1 to 6)."""
 
+import csv
+import gzip
 from decimal import Decimal
 
 import pytest
 from tests.catalog.published import catalog, cheapest, listed, needs_lists, offers
 
 from hostler.catalog.offerings import Catalog, load_catalog
+from hostler.catalog.specs import machine_specs
 from hostler.model.enums import CapacityType
 
 pytestmark = needs_lists
@@ -205,3 +208,23 @@ def test_all_when_files_are_given_in_another_order_then_same_prices():
     other = load_catalog(reversed(listed("")))
     prices = {item.key: (item.price_usd_per_hour, len(item.doubts)) for item in catalog().offerings}
     assert {item.key: (item.price_usd_per_hour, len(item.doubts)) for item in other.offerings} == prices
+
+
+def test_specs_when_a_list_has_the_type_then_they_agree_on_cores_memory_and_accelerators():
+    parts = {"Standard_NV4as_v4", "Standard_NV8as_v4", "Standard_NV16as_v4"}  # the list counts a part of an MI25 as one
+    checked = set()
+    for name, cloud in (("skypilot_schema_gcp", "gcp"), ("skypilot_schema_azure", "azure")):
+        with gzip.open(listed(name)[0], "rt") as file:
+            for row in csv.DictReader(file):
+                kind = row["InstanceType"]
+                if not kind:
+                    continue
+                spec = machine_specs()[cloud, kind]
+                assert (spec.vcpu_count, spec.memory_mib) == (float(row["vCPUs"]), float(row["MemoryGiB"]) * 1024), kind
+                if cloud == "azure" and kind not in parts:
+                    assert (spec.accelerator, spec.accelerator_count) == (
+                        row["AcceleratorName"],
+                        int(float(row["AcceleratorCount"])),
+                    )
+                checked.add(kind)
+    assert len(checked) == 63

@@ -73,10 +73,20 @@ def test_google_when_model_or_capacity_type_differs_then_the_metric_does(instanc
     assert uses(quotas.google(machine_specs()["gcp", instance_type], kind, 208))[code] == ("GPU", 8, "region")
 
 
-def test_google_when_tpu_then_in_its_own_unit_per_zone():
-    assert uses(quotas.google_tpu(tpu_specs()["v4"], ON_DEMAND, 16)) == {"TPUV4sPerProjectPerZone": ("core", 32, "zone")}
-    found = uses(quotas.google_tpu(tpu_specs()["v5litepod"], SPOT, 8))
-    assert found == {"PreemptibleTPUV5sLitepodPerProjectPerZone": ("chip", 8, "zone")}
+@pytest.mark.parametrize(
+    ("version", "kind", "chips", "use"),
+    [
+        ("v4", SPOT, 16, ("TPUV4sPreemptiblePodPerProjectPerZoneForTPUAPI", "core", 32)),
+        ("v5litepod", ON_DEMAND, 8, ("TPUV5sLitepodPerProjectPerZoneForTPUAPI", "chip", 8)),
+        ("v5litepod", SPOT, 8, ("TPUV5sPreemptibleLitepodPerProjectPerZoneForTPUAPI", "chip", 8)),
+        ("v5p", SPOT, 4, ("TPUV5PPreemptiblePerProjectPerZoneForTPUAPI", "core", 8)),
+        ("v6e", ON_DEMAND, 8, ("TPUV6EPerProjectPerZoneForTPUAPI", "chip", 8)),
+        ("v2", ON_DEMAND, 4, ("TPUV2sPerProjectPerZoneForTPUAPI", "core", 8)),
+        ("v2", ON_DEMAND, 16, ("TPUV2sPodPerProjectPerZoneForTPUAPI", "core", 32)),
+    ],
+)
+def test_google_when_tpu_then_id_and_unit_of_its_version_per_zone(version, kind, chips, use):
+    assert uses(quotas.google_tpu(tpu_specs()[version], kind, chips)) == {use[0]: (*use[1:], "zone")}
 
 
 def test_aws_when_family_then_vcpus_of_its_bucket_and_not_machines():

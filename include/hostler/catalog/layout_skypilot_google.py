@@ -15,10 +15,13 @@ from hostler.model.offering import Offering
 _CLOUD: Final = "gcp"
 _TYPES: Final = (CapacityType.ON_DEMAND, CapacityType.SPOT)
 
-_HOST_IS_INCLUDED: Final = ("a4-", "a4x-", "g4-")
+_HOST_IS_INCLUDED: Final = ("a4-",)
 """Series whose accelerator is sold as a slice that includes its part of the host; the list then has the host at 0. Source: SKU
 ``Nvidia B200 (1 gpu slice)`` of Google's price list. Everywhere else a host at 0 is a host without a price.
 """
+
+_ACCELERATED: Final = ("a2-", "a3-", "a4-", "a4x-", "g2-", "g4-")
+"""Series that always have accelerators; a host of another series, N1 apart, is none of ours."""
 
 _STAND_IN_PRICE: Final = Decimal(700)
 """What SkyPilot's fetcher writes for a TPU v6e slice whose price it did not find, of whatever size. Source: ``TPU_V6E_MAX_PRICE``,
@@ -33,7 +36,7 @@ _N1_MAX_VCPUS: Final = {
     "V100": {1: 12, 2: 24, 4: 48, 8: 96},
 }
 """Accelerators that are attached to a host of series N1 -> most vCPUs of the host by their count.
-Source: cloud.google.com/compute/docs/gpus, table of N1 machines, read 2026-12-01.
+Source: Google's table of GPUs on N1 machines (cloud.google.com/compute/docs/gpus), not compared with it row by row.
 """
 
 _MEMORY_MIB: Final = {"K80": 12288, "P100": 16384, "P4": 8192, "T4": 16384, "V100": 16384}
@@ -118,6 +121,9 @@ class GoogleParts:
                 self._offer_fixed(host, spec)
             elif host.instance_type.startswith("n1-"):
                 self._offer_n1(host)
+            elif host.instance_type.startswith(_ACCELERATED):
+                where = self._source.at(host.line)
+                self._into.remarks.append(f"{where}: {host.instance_type} is passed over: what it has is not known")
         self._offer_without_host()
 
     def _offer_fixed(self, host: _Host, spec: MachineSpec) -> None:

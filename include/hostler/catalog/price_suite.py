@@ -97,6 +97,7 @@ class Judge:
         )
         run = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=name))
         results = [result for outcome in run.run_results.values() for result in outcome.results]
+        _without_films(site)
         self._prune(site)
         problems = tuple(_words(result, batch) for result in results if not result.success)
         return Judgement(is_good=bool(run.success), problems=problems, report=site / "index.html")
@@ -126,6 +127,12 @@ class Judge:
         reports = sorted(path for path in newest.parent.iterdir() if path.is_dir() and path != newest)
         for old in reports[: max(0, len(reports) + 1 - self._kept)]:
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _without_films(site: Path) -> None:
+    """Takes out two films of 3.4 MB that show how the pages are used: they are five times the rest of a report."""
+    for film in (site / "static" / "images").glob("*.gif"):
+        film.unlink(missing_ok=True)
 
 
 def _context(gx: Any, site: Path) -> Any:

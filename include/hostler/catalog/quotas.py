@@ -52,11 +52,11 @@ _GOOGLE_GPU_FAMILY: Final = {
     "RTX-PRO-6000": "NVIDIA_RTX_PRO_6000",
 }
 """Later models have no metric of their own: one metric, GPUS_PER_GPU_FAMILY, has them as a dimension; on spot they have one.
-Source: cloud.google.com/compute/resource-usage, GPU quota, read 2026-12-01.
+Source: ids as public projects quote them from `gcloud compute regions describe` and quota errors, looked up 2026-12-01.
 """
 
 _OWN_CPU_METRIC: Final = {"a2": "A2_CPUS", "g2": "CPUS", "n1": "CPUS"}
-"""Machine series -> metric; others count CPUS_PER_VM_FAMILY. Source as above, CPU quota."""
+"""Machine series -> metric; others count CPUS_PER_VM_FAMILY. Source as above; that g2 counts CPUS is not confirmed."""
 
 
 def aws(instance_type: str, capacity_type: CapacityType, vcpu_count: int) -> tuple[QuotaUse, ...]:
@@ -71,7 +71,7 @@ def aws(instance_type: str, capacity_type: CapacityType, vcpu_count: int) -> tup
 def azure(instance_type: str, capacity_type: CapacityType, vcpu_count: int) -> tuple[QuotaUse, ...]:
     """Returns the use of the family's and the region's cores, or of the one bucket of all spot machines of a region.
 
-    Source: learn.microsoft.com/azure/virtual-machines/quotas and /spot-vms, read 2026-12-01.
+    Source: learn.microsoft.com/azure/virtual-machines/quotas, and public listings of the usage API, looked up 2026-12-01.
     """
     amount = Decimal(vcpu_count)
     if capacity_type is CapacityType.SPOT:
@@ -115,18 +115,20 @@ def google(spec: MachineSpec, capacity_type: CapacityType, vcpu_count: int) -> t
 
 @lru_cache(maxsize=4096)
 def google_tpu(spec: TpuSpec, capacity_type: CapacityType, chip_count: int) -> tuple[QuotaUse, ...]:
-    """Returns the use of the version's quota, which holds per zone. Source: cloud.google.com/tpu/docs/quota, read 2026-12-01."""
-    name = ("Preemptible" if capacity_type is CapacityType.SPOT else "") + spec.quota_name
+    """Returns the use of the version's quota, which holds per zone; ``data/tpu_specs.csv`` says how its id is made."""
+    spot = "Preemptible" if capacity_type is CapacityType.SPOT else ""
+    tail = spec.quota_tail if chip_count >= spec.tail_from_chips else ""
+    code = f"{spec.quota_stem}{spot}{tail}PerProjectPerZoneForTPUAPI"
     counted = chip_count * spec.counted_per_chip if spec.quota_unit == "core" else chip_count
-    return (QuotaUse(code=name, name=_spoken(name), unit=spec.quota_unit, amount=Decimal(counted), scope="zone"),)
+    return (QuotaUse(code=code, name=code, unit=spec.quota_unit, amount=Decimal(counted), scope="zone"),)
 
 
 @lru_cache(maxsize=4096)
 def alibaba(instance_type: str, capacity_type: CapacityType, vcpu_count: int) -> tuple[QuotaUse, ...]:
     """Returns the use of the family's vCPUs in a region, which pay-as-you-go and spot machines have apart.
 
-    Quota Center has them under product ``ecs-spec``, with the charge type as a dimension; the code here joins the three.
-    Source: alibabacloud.com/help/ecs/user-guide/view-and-increase-instance-quotas, read 2026-12-01.
+    The code is a label of ours, family and charge type: Quota Center tells such quotas apart by dimensions, not by one id, and its
+    pages could not be compared with this.
     """
     family = instance_type.removeprefix("ecs.").partition(".")[0].partition("-")[0]
     is_spot = capacity_type is CapacityType.SPOT

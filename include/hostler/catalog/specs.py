@@ -38,6 +38,7 @@ class TpuSpec:
 
     Attributes:
         counted_per_chip: how many of what a slice's name counts are on one chip: 2 (cores) or 1 (chips).
+        quota_stem, quota_tail, tail_from_chips: parts of the quota's id; the table says how they are joined.
         hbm_mib: of one chip. chips_per_host: of a slice of several hosts. quota_unit: ``core`` or ``chip``.
     """
 
@@ -48,7 +49,9 @@ class TpuSpec:
     chips_per_host: int
     host_vcpus: int
     host_memory_gib: int
-    quota_name: str
+    quota_stem: str
+    quota_tail: str
+    tail_from_chips: int
     quota_unit: str
 
 
@@ -79,7 +82,9 @@ def tpu_specs() -> Mapping[str, TpuSpec]:
             chips_per_host=int(row["ChipsPerHost"]),
             host_vcpus=int(row["HostVcpus"]),
             host_memory_gib=int(row["HostMemoryGiB"]),
-            quota_name=row["QuotaName"],
+            quota_stem=row["QuotaStem"],
+            quota_tail=row["QuotaTail"],
+            tail_from_chips=int(row["TailFromChips"]),
             quota_unit=row["QuotaUnit"],
         )
         for row in _table(TPUS)

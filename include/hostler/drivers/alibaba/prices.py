@@ -25,7 +25,9 @@ _NOT_SOLD: Final = (
     "PricePlanResultNotFound",
     "RegionUnauthorized",
 )
-"""Beginnings of codes that mean: this type has no price here. Source: alibabacloud.com/help/ecs/developer-reference, DescribePrice."""
+"""Beginnings of codes that mean: this type has no price here. From the error
+codes of DescribePrice as they are known; not met on a real account.
+"""
 
 
 class AlibabaPrices:

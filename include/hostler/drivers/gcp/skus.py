@@ -18,8 +18,8 @@ HOURS_A_MONTH: Final = 730
 
 _HOSTS: Final = (
     ("a2-", ("A2 Instance",)),
-    ("a3-mega", ("A3Plus Instance", "A3 Plus Instance", "A3 Instance")),
-    ("a3-ultra", ("A3Ultra Instance", "A3 Ultra Instance", "A3 Instance")),
+    ("a3-mega", ("A3Plus Instance", "A3 Instance")),
+    ("a3-ultra", ("A3Ultra Instance", "A3 Instance")),
     ("a3-", ("A3 Instance",)),
     ("g2-", ("G2 Instance",)),
 )
@@ -94,7 +94,7 @@ class PriceList:
         """Returns what an hour of the machine costs and since when; None when any part of it has no line."""
         name = "H100-MEGA" if spec.instance_type.startswith("a3-mega") else spec.accelerator
         parts = [self._part(_GPUS.get(name, ()), Decimal(spec.accelerator_count), "h")]
-        if not spec.instance_type.startswith(("a4-", "a4x-", "g4-")):
+        if not spec.instance_type.startswith("a4-"):
             words = next((words for series, words in _HOSTS if spec.instance_type.startswith(series)), ())
             parts.append(self._part([f"{word} Core" for word in words], Decimal(spec.vcpu_count), "h"))
             parts.append(self._part([f"{word} Ram" for word in words], Decimal(spec.memory_mib) / 1024, "GiBy.h"))
