@@ -141,7 +141,7 @@ def kernel_lines() -> tuple[str, float, float, str]:
 def main() -> int:
     """Runs all, prints the table, writes the results."""
     results = [bench() for bench in (encryption, planning, simulation, captures, kernel_lines)] + [*over_price_lists()]
-    rows = [(name, f"{ours:.4f}", f"{bound:.4f}", f"{ours / bound:.2f}", what) for name, ours, bound, what in results]
+    rows = [(name, f"{ours:.4f}", f"{bound:.4f}", f"{ours / bound:.3g}", what) for name, ours, bound, what in results]
     sys.stdout.write(render(("WHAT", "OURS CPU S", "BOUND CPU S", "RATIO", "BOUND"), rows) + "\n")
     FOLDER.mkdir(exist_ok=True)
     document = [{"what": name, "ours_cpu_s": ours, "bound_cpu_s": bound, "bound": what} for name, ours, bound, what in results]
