@@ -167,10 +167,10 @@ def runtime_error(text: str) -> Finding | None:
 
 
 def detect_runtime(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
-    """Returns 0.55 for a text about TPUs with an error that is known."""
+    """Returns 0.85 for a text about TPUs with an error that is known."""
     if not any(word in text for word in ("tpu", "TPU", "/dev/accel")):
         return 0.0
-    return 0.55 if re.search(r"\btpu\b|libtpu|/dev/accel", text, re.IGNORECASE) and runtime_error(text) else 0.0
+    return 0.85 if re.search(r"\btpu\b|libtpu|/dev/accel", text, re.IGNORECASE) and runtime_error(text) else 0.0
 
 
 def parse_runtime(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:
