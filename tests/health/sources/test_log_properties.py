@@ -163,3 +163,8 @@ def test_source_when_a_text_is_long_and_hostile_then_time_stays_bounded(kind):
         line = seed * (60_000 // len(seed))
         explain(line, name="", kind=kind)
     assert time.process_time() - began < 20.0
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_output_when_no_kind_is_given_then_it_is_recognised(kind):
+    assert explain(BROKEN[kind], name="").source == kind

@@ -18,11 +18,14 @@ LINE_CHARS: Final = 2048
 START_SEQUENCE: Final = 1
 """A collective with this number is the first: what hangs there is the start, not one slow node."""
 _SEQUENCE: Final = re.compile(r"SeqNum=(\d{1,18})")
-_FRAME: Final = re.compile(
-    r"\[rank ?\d{1,6}\]|ProcessGroupNCCL|torch(?:run|\.distributed|elastic)|Traceback \(most recent call last\)"
-    r"|CUDA (?:error|out of memory)|\bNCCL (?:INFO|WARN|error)|(?:^|\s)(?:step|iteration|iter|epoch)[ :=\[]{1,4}\d"
-    r"|\bloss[ :=]{1,4}-?(?:\d|nan)|worker group|rendez-?vous|RuntimeError:|torch\.cuda\.|XlaRuntimeError|jax\b",
+_SURE: Final = re.compile(
+    r"\[rank ?\d{1,6}\]|ProcessGroupNCCL|torch(?:run|\.distributed|elastic)|CUDA (?:error|out of memory)|\bNCCL (?:INFO|WARN|error)"
+    r"|(?:^|\s)(?:step|iteration|iter|epoch)[ :=\[]{1,4}\d|\bloss[ :=]{1,4}-?(?:\d|nan)|worker group|rendez-?vous|torch\.cuda\.",
     re.IGNORECASE | re.MULTILINE,
+)
+_PROGRAM: Final = re.compile(
+    r"Traceback \(most recent call last\)|\b\w{2,40}Error: |XlaRuntimeError|\bjax\b|slurmstepd: error|srun: error",
+    re.IGNORECASE,
 )
 _BROKEN_OFF: Final = re.compile(r"(operation timeout:)\s*\n")
 """Some loggers break the watchdog's line before the collective that it names."""
@@ -62,9 +65,11 @@ RULES: Final = training_rules()
 
 
 def detect(text: str, name: str) -> float:
-    """Returns 0.7 for words that only training has, 0.2 by the file's name."""
-    if _FRAME.search(text):
+    """Returns 0.7 for words that only training has, 0.3 for any program's error, 0.2 by the file's name."""
+    if _SURE.search(text):
         return 0.7
+    if _PROGRAM.search(text):
+        return 0.3
     return 0.2 if re.search(r"train|torch|rank\d", name.rpartition("/")[2], re.IGNORECASE) else 0.0
 
 
