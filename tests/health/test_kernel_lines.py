@@ -254,7 +254,12 @@ def test_xid_when_its_number_is_unreadable_then_unknown_and_never_nothing(line):
         ("snd_hda_intel 0000:03:00.1: AER: can't recover (no error_detected callback)", "pcie", "record", False),
         ("pcieport 0000:30:03.0: DPC: ERR_FATAL detected", "pcie", "reboot_node", True),
         ("aer_event: 0000:0c:00.0 PCIe Bus Error: severity=Fatal, Uncorrectable Internal Error", "pcie", "reboot_node", True),
-        ("NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot", "other", "reboot_node", True),
+        (
+            "NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot",
+            "other",
+            "reboot_node",
+            True,
+        ),
         ("mlx5_cmd_out_err:806:(pid 1): mlx5_core 0000:d1:00.0: ACCESS_REG(0x805) op_mod(0x1) failed", "nic", "record", False),
         ("EXT4-fs (dm-0): I/O error while writing superblock", "other", "drain_and_diag", False),
         ("block nvme0n1: no available path - failing I/O", "other", "drain_and_diag", False),
