@@ -179,6 +179,18 @@ def test_capture_when_all_sections_are_read_then_one_gpu_with_what_each_found(wo
     assert "nvlink.inactive" not in codes(accelerator)
 
 
+def test_capture_when_it_is_text_with_titles_then_it_is_read_like_the_json():
+    rule = "#" * 80
+    sections = json.loads(capture("l40s"))["sections"]
+    parts = [f"{rule}\n# {name}\n# $ {entry['command']}\n{rule}\n{entry['stdout']}\n\n" for name, entry in sections.items()]
+    text = f"{rule}\n# a capture\n{rule}\nos: linux\n\n" + "".join(parts)
+    health = explain(text, name="capture.txt")
+
+    assert (health.source, health.verdict, len(health.accelerators)) == ("nvidia-smi-capture", "healthy", 1)
+    cut = explain(text[: text.index("load :: query (-q)") + 2500], name="")
+    assert cut.verdict == "unknown"
+
+
 def test_capture_when_only_the_load_shows_a_fault_then_it_is_found():
     text = json.loads(capture("h100-80gb"))
     load = next(name for name in text["sections"] if name.startswith("load :: query (-q)"))

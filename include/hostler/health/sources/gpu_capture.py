@@ -1,9 +1,10 @@
-"""Full captures in JSON: many outputs of one node, of an idle time and of one under load.
+"""Full captures: many outputs of one node, of an idle time and of one under load.
 
 Shapes: ``{"sections": {"idle :: query (-q)": {"command", "stdout"}, ...}}``; one output with its ``command``, ``stdout`` and
-``exit_code``; several such, one a line.
+``exit_code``; several such, one a line. And the text form, with a title and ``# $ command`` between rules before each output.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -20,6 +21,7 @@ MAX_SECTIONS: Final = 200
 Explain = Callable[[str, str, int | None], SourceHealth]
 """Text, command and exit status of a section -> its health."""
 
+_TITLE: Final = re.compile(r"^#{20,}\n# (.+)\n# \$ (.+)\n#{20,}\n", re.MULTILINE)
 _SILENT: Final = ("nvidia-smi-list", "nvidia-smi-topology", "nvidia-smi-version", "nvidia-smi-pmon")
 """Sources that tell of no health: beside others they add nothing, not even doubt."""
 _LISTS: Final = ("--query-compute-apps", "--query-retired-pages", "--help", " -h")
@@ -27,6 +29,8 @@ _LISTS: Final = ("--query-compute-apps", "--query-retired-pages", "--help", " -h
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 1.0 for a document with sections of commands and outputs."""
+    if "# $ nvidia-smi" in text and _TITLE.search(text):
+        return 1.0
     return 1.0 if '"stdout"' in text and '"command"' in text and text.lstrip().startswith("{") else 0.0
 
 
@@ -34,6 +38,9 @@ def parser(explain: Explain) -> Callable[..., SourceHealth]:
     """Returns the parser, which hands each section to ``explain``."""
 
     def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:  # noqa: ARG001 - each section has its own
+        pieces = _TITLE.split(text)
+        if len(pieces) > 1:
+            return _merge(list(_sections(_titled(pieces), explain)))
         document = load(text)
         if not isinstance(document, Mapping):
             lines = load_lines(text)
@@ -55,6 +62,12 @@ def _explain(section: Mapping[str, Any], explain: Explain) -> SourceHealth:
     text = str(section["stdout"]) + (f"\n{section['stderr']}" if isinstance(section.get("stderr"), str) else "")
     is_number = isinstance(code, int) and not isinstance(code, bool)
     return explain(text, command if isinstance(command, str) else "", code if is_number else None)
+
+
+def _titled(pieces: list[str]) -> dict[str, dict[str, str]]:
+    """Returns the sections of a text capture, which was split at its titles: words before, then title, command, output of each."""
+    sections = zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True)
+    return {title.strip(): {"command": command.strip(), "stdout": output} for title, command, output in sections}
 
 
 def _side_by_side(lines: list[Any], explain: Explain) -> SourceHealth:

@@ -43,7 +43,7 @@ def error_findings(reading: AcceleratorReading) -> list[Finding]:
 
 def judged(reading: AcceleratorReading, *, extra: Sequence[Finding] = ()) -> tuple[AcceleratorHealth, list[str]]:
     """Returns the accelerator's health, and what could not be read of it though its verdict does not hang on it."""
-    errors = [*extra, *error_findings(reading)]
+    errors = list({finding.code: finding for finding in (*error_findings(reading), *extra)}.values())
     findings = judge_reading(reading)
     if any(finding.code.startswith(("device.", "driver.")) for finding in errors):
         findings = [finding for finding in findings if not finding.code.startswith("reading.")]
