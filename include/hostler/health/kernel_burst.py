@@ -162,7 +162,8 @@ class KernelLog:
             uuid = _uuid_in(event.line)
             return replace(event, pci=self._uuids.get(uuid)) if uuid else event
         elif event.pci is not None and event.kind is LineKind.OTHER and "NVRM" in event.line:
-            self._named = (self._number, event.pci)
+            if "The NVIDIA GPU" in event.line:  # the head of a message over several lines
+                self._named = (self._number, event.pci)
             self._learn(event)
         return event
 
