@@ -58,6 +58,19 @@ def test_capacity_when_every_zone_was_out_of_stock_then_defers_with_its_own_argu
     assert deferred.timeout is not None
 
 
+def test_capacity_when_airflow_starts_it_then_it_waits_in_the_triggerer_from_the_start_with_the_same_arguments():
+    sensor = capacity(regions=("us-east-1",), timeout=600)
+    given = sensor.start_trigger_args
+    assert sensor.start_from_trigger
+    assert given.trigger_cls == "hostler_sensors.triggers.capacity.CapacityTrigger"
+    assert CapacityTrigger(**given.trigger_kwargs).serialize()[1] == given.trigger_kwargs
+    assert given.trigger_kwargs["regions"] == "us-east-1"
+    assert given.trigger_kwargs["quiet_s"] == 0, "no worker has deferred: apache/airflow#72716 has no chance"
+    assert given.next_method == "go_on"
+    assert given.timeout.total_seconds() == 600
+    assert set(sensor.template_fields) <= set(given.trigger_kwargs), "templates are rendered by their names"
+
+
 def test_capacity_when_spending_is_stopped_then_defers(world):
     world.ledger.set_spending_stopped(stopped=True, events=[])
     deferral(capacity())
