@@ -33,6 +33,9 @@ from hostler.model.offering import Offering
 START_SLACK_S = 30
 """An intent's call begins within this of its writing, or ``settle_after`` is written anew first."""
 
+LEAST_SLACK_S = 15
+"""What must be left of it just before the call: for a process that is held up between the look at the clock and the call."""
+
 CAP_WAIT_S = 20
 WITHDRAWN = "WithdrawnError"
 
@@ -144,11 +147,15 @@ async def launch(charge: Charge, effect: Effect) -> None:
 
 
 async def _freshen(charge: Charge, intent: Intent) -> Intent:
-    """Writes ``settle_after`` anew when the call would begin too late for it: no look may come before it."""
+    """Writes ``settle_after`` anew when the call would begin too late for it: no look may come before it.
+
+    The database is asked for its clock just before: a machine that was suspended counts its own seconds wrong.
+    """
     budget_s = charge.driver(intent.offering.cloud).call_budget_s
-    if charge.now() + timedelta(seconds=budget_s) <= intent.settle_after:
+    now = await charge.read_clock()
+    if now + timedelta(seconds=budget_s + LEAST_SLACK_S) <= intent.settle_after:
         return intent
-    fresh = replace(intent, settle_after=charge.now() + timedelta(seconds=budget_s + START_SLACK_S))
+    fresh = replace(intent, settle_after=now + timedelta(seconds=budget_s + START_SLACK_S))
     stored = (await charge.write("intent", [fresh], []))[0]
     assert isinstance(stored, Intent)  # noqa: S101 - the ledger returns what it was given
     return stored
