@@ -233,3 +233,19 @@ async def test_ask_when_node_is_gone_then_raises(control, node, machine):
     await machine.close()
     with pytest.raises(ReachError):
         await control.poll_job(node, "j")
+
+
+async def test_nodes_when_their_cloud_has_a_jump_host_then_reached_through_it_and_others_directly(
+    keys, machine, node, tmp_path
+):
+    gate = LoopbackNode(tmp_path / "gate", keys, name="gate")
+    await gate.start()
+    transport = SshTransport(lambda: keys.user_certificate("hostler", 7200))
+    made = SshNodeControl(transport, jumps={"aws": gate.target()})
+    assert await made.is_up(node)
+    assert gate.tunnels == [(machine.address, machine.port)]
+    elsewhere = replace(node, offering=replace(node.offering, cloud="other"))
+    assert await made.is_up(elsewhere)
+    assert len(gate.tunnels) == 1
+    await made.close()
+    await gate.close()

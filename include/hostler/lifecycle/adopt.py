@@ -22,7 +22,7 @@ STATES = {
 def node_of(charge: Charge, intent: Intent, machine: Machine) -> Node:
     """Returns the new node row of an intent's machine."""
     now = charge.now()
-    settings = charge.fleet.settings
+    login = charge.fleet.settings.login_of(intent.offering.cloud)
     state = STATES[machine.state]
     has_ended = state in {NodeState.TERMINATING, NodeState.GONE}
     launched_at = machine.launched_at or now
@@ -37,8 +37,8 @@ def node_of(charge: Charge, intent: Intent, machine: Machine) -> Node:
         state=state,
         launched_at=launched_at,
         address=machine.address,
-        port=settings.ssh_port,
-        user=settings.ssh_user,
+        port=login.port,
+        user=login.user,
         host_key=charge.fleet.identity.host_key_pair(intent.intent_id)[1],
         ended_at=_ended_at(machine, now, launched_at) if state is NodeState.GONE else None,
         last_seen_at=now,
