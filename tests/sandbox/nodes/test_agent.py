@@ -156,6 +156,13 @@ def order(job_id: str, **more) -> JobOrder:
     return JobOrder(job_id=job_id, attempt_token="t", argv=argv, files={"train.py": TRAIN.encode()}, **more)
 
 
+def assert_read_through_nvml_and_of_this_node(document, machine):
+    """The binding and a C library are real here: a structure handed over by value would end the probe's child."""
+    assert (document["source"], document["errors"]) == ("nvml", [])
+    assert document["accelerators"][0]["is_sram_threshold_exceeded"] is False
+    assert document["boot_id"] == (machine.root / "proc/sys/kernel/random/boot_id").read_text().strip()
+
+
 async def test_node_when_set_up_warned_and_lost_then_another_goes_on_from_the_store_and_powers_itself_off_at_the_end(
     site, bench, tmp_path
 ):
@@ -163,7 +170,9 @@ async def test_node_when_set_up_warned_and_lost_then_another_goes_on_from_the_st
     assert await site.control.is_up(node)
     done = await site.set_up(node)
     assert done.state is JobState.SUCCEEDED, done.log_tail
-    report = judge(await site.control.probe(node), accelerator="A10G", accelerator_count=1)
+    document = await site.control.probe(node)
+    assert_read_through_nvml_and_of_this_node(document, machine)
+    report = judge(document, accelerator="A10G", accelerator_count=1)
     assert report.verdict in {Verdict.HEALTHY, Verdict.DEGRADED}, report
     await site.control.start_job(node, order("j1", env={"EVERY": "5"}), site.target)
     status = await site.until(node, "j1", lambda one: (one.shipped_step or 0) >= 10)

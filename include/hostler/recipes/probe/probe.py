@@ -336,11 +336,11 @@ def read_smi(document: Json) -> None:
 
 
 def proc(path: str) -> str | None:
-    """Returns a kernel file's text; None when it cannot be read."""
-    try:
-        return Path("/proc", path).read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
+    """Returns a kernel file's text, below HOSTLER_ROOT first (as the agent does); None when it cannot be read."""
+    for root in (os.environ.get("HOSTLER_ROOT") or "/", "/"):
+        if (file := Path(root, "proc", path)).is_file() and os.access(file, os.R_OK):
+            return file.read_text(encoding="utf-8").strip()
+    return None
 
 
 def read_kernel_log(document: Json) -> None:
