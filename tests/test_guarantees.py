@@ -12,7 +12,7 @@ FAULTS = ["B01", "B02", "B04", "B06", "B07", "B08", "B10", "B11", "B12", "B14", 
 
 
 @cache
-def tests_in(path):
+def names_in(path):
     tree = ast.parse((ROOT / path).read_text())
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
@@ -24,7 +24,7 @@ def named(cell):
 def test_page_when_it_names_a_test_then_that_test_exists():
     everything = [place for _, cell in ROWS for place in named(cell)]
     assert len(everything) > 100
-    missing = [f"{path}::{name}" for path, name in everything if not (ROOT / path).exists() or name not in tests_in(path)]
+    missing = [f"{path}::{name}" for path, name in everything if not (ROOT / path).exists() or name not in names_in(path)]
     assert missing == []
 
 
@@ -43,5 +43,5 @@ def test_page_when_faults_are_listed_then_each_has_tests_of_its_own():
 def test_page_when_a_test_carries_a_faults_number_then_it_stands_in_that_row():
     told = {name for _, cell in ROWS for _, name in named(cell)}
     for path in ("tests/lifecycle/test_bug_reports.py", "tests/lifecycle/test_reap.py"):
-        numbered = {name for name in tests_in(path) if re.match(r"test_b\d\d_", name)}
+        numbered = {name for name in names_in(path) if re.match(r"test_b\d\d_", name)}
         assert {name for name in numbered - told if name[5:8].upper() in FAULTS} == set()
