@@ -19,7 +19,7 @@ from hostler.cloud.errors import (
 from hostler.cloud.tags import tags_for
 from hostler.ledger.errors import LeaseClosedError, LimitExceededError, StaleWriteError
 from hostler.ledger.port import StockOut
-from hostler.lifecycle.adopt import node_of
+from hostler.lifecycle.adopt import node_of, owned_by
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.choice import decayed_until, spot_siblings
 from hostler.lifecycle.events import shorten, words_of
@@ -190,14 +190,7 @@ def _expires_at(intent: Intent, max_cost_usd: Decimal, deadline_at: datetime | N
 
 
 async def _own(charge: Charge, intent: Intent, machine: Machine) -> None:
-    owned = replace(
-        intent,
-        state=IntentState.OWNED,
-        provider_id=machine.provider_id,
-        resources=machine.resources,
-        error=None,
-        error_text=None,
-    )
+    owned = owned_by(intent, machine)
     why = f"slot {intent.slot_index}: {machine.provider_id} in {machine.zone}"
     event = charge.event("node.launched", why, slot_index=intent.slot_index, provider_id=machine.provider_id)
     await charge.write("node-launched", [owned, node_of(charge, owned, machine)], [event])
