@@ -10,6 +10,15 @@ settings.register_profile("hostler", deadline=None, suppress_health_check=[Healt
 settings.load_profile("hostler")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--live", choices=("core", "all"), default="all", help="which scenarios are played on a live Airflow (default: all)"
+    )
+    parser.addoption(
+        "--crashes", choices=("chosen", "all"), default="chosen", help="rows of the table of crashes (default: chosen)"
+    )
+
+
 @pytest.fixture(scope="session")
 def postgres_server():
     """The session's embedded PostgreSQL (``EmbeddedPostgres``), running; ``ensure_database(name)`` gives an own database."""

@@ -1,6 +1,7 @@
 """The sensors: they look first, defer only when waiting can help, and say why."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
@@ -10,8 +11,10 @@ from hostler.lifecycle.admit import admit
 from hostler.lifecycle.converge import converge
 from hostler.lifecycle.release import begin_release
 from hostler.model.enums import CapacityType, Phase, Verdict
+from hostler.model.health import HealthReport
 from hostler.model.lease import lease_id_for
 from hostler.model.request import RunRef
+from hostler_sensors import fleet_access
 from hostler_sensors.capacity import CapacityAvailableSensor
 from hostler_sensors.nodes import NodeHealthySensor, NodeReadySensor
 from hostler_sensors.triggers.capacity import CapacityTrigger
@@ -90,6 +93,30 @@ def test_healthy_when_the_old_verdict_was_good_and_the_new_probe_is_bad_then_fai
     world.nodes.verdict = Verdict.FAILED
     with pytest.raises(AirflowFailException, match="failed"):
         NodeHealthySensor(task_id="wait", lease_id=LEASE, max_age_s=-1).execute(CONTEXT)
+
+
+def doubtful(world):
+    seams = replace(
+        world.fleet.seams, judge=lambda _document, **_what: HealthReport(verdict=Verdict.FAILED, is_confirmed=False)
+    )
+    return replace(world.fleet, seams=seams)
+
+
+def test_healthy_when_one_look_alone_is_bad_then_defers_and_what_the_trigger_has_proven_is_confirmed(world, monkeypatch):
+    drive(world, Phase.VALIDATE)
+    monkeypatch.setattr(fleet_access, "build", lambda: doubtful(world))
+    sensor = NodeHealthySensor(task_id="wait", lease_id=LEASE, max_age_s=-1)
+    deferral(sensor)
+    with pytest.raises(TaskDeferred):
+        sensor.go_on(CONTEXT, {"lease_id": LEASE, "reason": "x", "is_proven": False})
+    with pytest.raises(AirflowFailException, match="failed"):
+        sensor.go_on(CONTEXT, {"lease_id": LEASE, "reason": "x", "is_proven": True})
+
+
+def test_healthy_when_the_trigger_had_proof_and_the_node_is_well_again_then_ends(world):
+    drive(world, Phase.VALIDATE)
+    sensor = NodeHealthySensor(task_id="wait", lease_id=LEASE, max_age_s=-1)
+    assert sensor.go_on(CONTEXT, {"lease_id": LEASE, "reason": "x", "is_proven": True}) is None
 
 
 def test_healthy_when_a_node_is_silent_then_unknown_is_not_healthy_and_not_failed(world):

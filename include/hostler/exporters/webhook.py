@@ -19,10 +19,13 @@ from hostler.model.lease import Event
 NEEDS_A_PERSON: Final = (
     "backup.failed",
     "job.failed",
+    "lease.deadline_at_risk",
     "lease.failed",
     "node.end_refused",
+    "prices.refused",
     "reap.",
     "request.refused",
+    "run.late",
     "spending.stopped",
 )
 """Verbs of events that somebody is told of; an event whose verb begins so counts too."""

@@ -69,9 +69,13 @@ class CapacityTrigger(BaseTrigger):
         """Yields one event when the gang is worth trying; its reason says what would be bought first."""
         await asyncio.sleep(MIN_AFTER_DEFERRAL_S)
         fleet = await shared_fleet()
-        while not (worth := await worth_trying(fleet, self.request())).is_worth:
-            self.log.info("not worth trying: %s", "; ".join(worth.reasons))
-            await fleet.sleep(self._arguments["every_s"])
+        every_s = self._arguments["every_s"]
+        told: tuple[str, ...] = ()
+        while not (worth := await worth_trying(fleet, self.request(), max_age_s=every_s)).is_worth:
+            if worth.reasons != told:  # a thousand waiters that say the same thing again and again fill a disk
+                self.log.info("not worth trying: %s", "; ".join(worth.reasons))
+                told = worth.reasons
+            await fleet.sleep(every_s)
         yield TriggerEvent({"reason": "; ".join(worth.reasons)})  # type: ignore[no-untyped-call] # see above
 
 
