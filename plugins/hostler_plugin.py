@@ -1,10 +1,11 @@
-"""Registers Hostler with Airflow: links on the steps, and the listener that keeps who acted. Everything works without it."""
+"""Registers Hostler with Airflow: links on the steps, the listener that keeps who acted, the door. Everything works without it."""
 
 from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
 from hostler_operators.actors import ActorListener, ActorMiddleware
+from hostler_operators.door import RequestDoor
 from hostler_operators.links import LINKS
 
 
@@ -14,4 +15,7 @@ class HostlerPlugin(AirflowPlugin):
     name = "hostler"
     operator_extra_links: ClassVar[list[Any]] = list(LINKS)
     listeners: ClassVar[list[Any]] = [ActorListener()]
-    fastapi_root_middlewares: ClassVar[list[Any]] = [{"name": "hostler actors", "middleware": ActorMiddleware}]
+    fastapi_root_middlewares: ClassVar[list[Any]] = [
+        {"name": "hostler actors", "middleware": ActorMiddleware},
+        {"name": "hostler door", "middleware": RequestDoor},
+    ]

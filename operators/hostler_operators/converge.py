@@ -1,11 +1,13 @@
 """What the steps from ``plan`` to ``validate`` have in common: converge, and wait without a worker."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from hostler.ledger.errors import FenceLostError
+from hostler.ledger.errors import FenceLostError, LeaseNotFoundError
 from hostler.lifecycle.converge import converge
 from hostler.lifecycle.outcome import Failed, Outcome, Waiting
 from hostler.model.enums import Phase
@@ -22,11 +24,23 @@ def drive(step: StepIdentity, until: Phase, budget_s: float = WORK_BUDGET_S) -> 
 
     Raises:
         AirflowException: somebody else drives the lease now; this try is over without further effect, the next looks again.
+        AirflowFailException: there is no such lease.
     """
     try:
-        return work(lambda fleet: converge(fleet, step.lease_id, until, holder=step.holder, budget_s=budget_s))
+        with known_lease(step.lease_id):
+            return work(lambda fleet: converge(fleet, step.lease_id, until, holder=step.holder, budget_s=budget_s))
     except FenceLostError as error:
         raise AirflowException(f"lease {step.lease_id}: {error}") from error
+
+
+@contextmanager
+def known_lease(lease_id: str) -> Iterator[None]:
+    """Fails the task at once where the lease does not exist: no retry brings it about."""
+    try:
+        yield
+    except LeaseNotFoundError as error:
+        text = f"no lease {lease_id}: admit has not run for it, or the name is wrong; `hostler status --all` lists them"
+        raise AirflowFailException(text) from error
 
 
 def fail(outcome: Failed) -> NoReturn:

@@ -11,7 +11,7 @@ from hostler.lifecycle.release import begin_release
 from hostler.model.enums import Phase
 from hostler.model.lease import lease_id_for
 from hostler.model.request import RunRef
-from hostler_operators.converge import drive, fail
+from hostler_operators.converge import drive, fail, known_lease
 from hostler_sensors.fleet_access import fleet
 from hostler_sensors.run_identity import StepIdentity
 
@@ -70,7 +70,8 @@ class ReleaseLeaseOperator(BaseOperator):
         step = StepIdentity.of(context, lease_id=self._named_lease())
         who = step.holder if self.is_own else step.user
         # First of all: nothing more may be bought, whoever still tries to.
-        begin_release(fleet(), step.lease_id, who=who, reason=self.reason)
+        with known_lease(step.lease_id):
+            begin_release(fleet(), step.lease_id, who=who, reason=self.reason)
         let_go(step, Phase.RELEASE, RELEASE_WAIT_S)
         return {"lease_id": step.lease_id}
 
@@ -88,7 +89,8 @@ class WriteReceiptOperator(BaseOperator):
     def execute(self, context: Any) -> dict[str, Any]:
         """Returns cost and node hours. Raises AirflowFailException with everything that is missing."""
         step = StepIdentity.of(context)
-        receipt = write_receipt(fleet(), step.lease_id)
+        with known_lease(step.lease_id):
+            receipt = write_receipt(fleet(), step.lease_id)
         if not receipt.is_complete:
             raise AirflowFailException(f"lease {step.lease_id}: {'; '.join(receipt.reasons)}")
         return {

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from hostler.ledger.errors import LeaseNotFoundError
 from hostler_sensors.fleet_access import work
 from hostler_sensors.triggers.health import HEALTHY, READY, HealthTrigger, look
 
@@ -31,7 +32,10 @@ class _NodesSensor(BaseSensorOperator):
 
     def go_on(self, context: Any, event: dict[str, Any] | None = None) -> None:
         """Looks (again): the event may be old. What many looks of the trigger have proven, one that still sees it confirms."""
-        seen = work(lambda fleet: look(fleet, self.lease_id, self.wanted, self.max_age_s))
+        try:
+            seen = work(lambda fleet: look(fleet, self.lease_id, self.wanted, self.max_age_s))
+        except LeaseNotFoundError as error:
+            raise AirflowFailException(f"no lease {self.lease_id}; `hostler status --all` lists them") from error
         was_proven = bool(event and event.get("is_proven"))
         if seen.is_hopeless or (was_proven and seen.is_doubtful):
             raise AirflowFailException(f"lease {self.lease_id}: {'; '.join(seen.reasons)}")

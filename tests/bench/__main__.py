@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from tests import samples
 from tests.bench.planning import planning as over_price_lists
 from tests.sim.scenario import play_seed
 
@@ -21,7 +22,6 @@ from hostler.health.kernel_burst import read_log
 from hostler.health.sources import explain
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
-from hostler.model.request import NodeRequest
 from hostler.planning.plan import make_plan
 from hostler.vault.envelope import Sealer
 
@@ -76,14 +76,7 @@ def planning() -> tuple[str, float, float, str]:
         )
         for number in range(2000)
     ]
-    request = NodeRequest(
-        tenant="default",
-        accelerator="H100",
-        accelerators_per_node=8,
-        node_count=2,
-        capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND),
-        max_cost_usd=Decimal(100),
-    )
+    request = samples.request(capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND))
     ours = best_cpu_s(lambda: make_plan(request, offerings, (), NOW))
     bare = best_cpu_s(lambda: sorted(offerings, key=lambda item: (item.price_usd_per_hour, item.key)))
     return "plan over 2,000 offerings", ours, bare, "sorted() of them"

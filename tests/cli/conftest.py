@@ -4,27 +4,16 @@ from decimal import Decimal
 
 import pytest
 import yaml
+from tests import samples
 
 from hostler.cli.main import main
 from hostler.ledger.port import Caps
-from hostler.model.enums import CapacityType, LeaseState, NodeState
+from hostler.model.enums import LeaseState, NodeState
 from hostler.model.lease import Event, Intent, IntentState, Lease, Node, client_token_for, intent_id_for, lease_id_for
-from hostler.model.offering import Offering
-from hostler.model.request import NodeRequest, RunRef
+from hostler.model.request import RunRef
 from hostler.stores.postgres import PostgresLedger
 
-OFFERING = Offering(
-    cloud="aws",
-    region="us-east-1",
-    zone="us-east-1a",
-    instance_type="p5.48xlarge",
-    capacity_type=CapacityType.SPOT,
-    accelerator="H100",
-    accelerator_count=8,
-    vcpu_count=192,
-    memory_mib=2_097_152,
-    price_usd_per_hour=Decimal(20),
-)
+OFFERING = samples.offering("20", "us-east-1a")
 
 
 @pytest.fixture
@@ -69,14 +58,7 @@ def lease(ledger):
     """An active lease with one node that has run for an hour."""
     run = RunRef(dag_id="hostler_node_lifecycle", run_id="manual-1")
     lease_id, now = lease_id_for(run), datetime.now(UTC)
-    request = NodeRequest(
-        tenant="default",
-        accelerator="H100",
-        accelerators_per_node=8,
-        node_count=1,
-        capacity_types=(CapacityType.SPOT,),
-        max_cost_usd=Decimal(50),
-    )
+    request = samples.request("default", node_count=1, max_cost_usd=Decimal(50))
     made = Lease(lease_id=lease_id, deployment="acme", run=run, request=request, state=LeaseState.REQUESTED, created_at=now)
     event = Event(lease_id=lease_id, who="test", what="lease.admitted", why="asked for", at=now)
     ledger.admit(made, [event])

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.stores import samples
+from tests import samples
 
 from hostler.ledger import codec
 from hostler.ledger.errors import LedgerUnavailableError

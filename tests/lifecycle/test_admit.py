@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -15,6 +16,7 @@ from hostler.lifecycle.conf import read_conf
 from hostler.lifecycle.release import begin_release
 from hostler.model.enums import CapacityType, LeaseState
 from hostler.model.request_schema import MAX_CONF_BYTES, REQUEST_FIELDS
+from hostler.stores.postgres import PostgresLedger
 
 BAD = [
     ({"accelerator": "H9000"}, "accelerator", "A100"),
@@ -144,3 +146,113 @@ def test_conf_when_it_is_any_json_then_it_is_a_request_or_a_refusal(conf):
         assert type(request.node_count) is int
         assert request.node_count >= 1
         assert request.max_cost_usd > 0
+
+
+HUGE = st.sampled_from([10**400, -(10**400), 2**63, 1e308, -1e308, 5e-324, math.nan, math.inf, -math.inf, -0.0])
+WORDS = st.sampled_from(
+    [
+        "",
+        " ",
+        "H100\n",
+        "\ud800",
+        "\x00",
+        "H\u0661\u0660\u0660",
+        "\uff2e\uff2f",
+        "'; drop table leases",
+        "9" * 300,
+        "NaN",
+        "1e999",
+    ]
+)
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | HUGE | st.floats() | WORDS | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+ADMITTED = {"accelerator": "H100", "nodes": 2, "capacity_types": ["spot"], "max_cost_usd": 100.0}
+
+
+def _fits(name, value):
+    """An independent, plain reading of the table for the fields that decide what is bought."""
+    is_whole = type(value) is int or (type(value) is float and value.is_integer())
+    is_number = is_whole or (type(value) is float and math.isfinite(value))
+    allowed = {
+        "accelerator": lambda: isinstance(value, str) and value in REQUEST_FIELDS["accelerator"]["schema"]["enum"],
+        "accelerators_per_node": lambda: is_whole and 1 <= value <= 16,
+        "nodes": lambda: is_whole and 1 <= value <= 1024,
+        "max_cost_usd": lambda: is_number and 0 < value <= 10_000_000,
+        "max_price_usd_per_hour": lambda: value is None or (is_number and 0 < value <= 10_000_000),
+        "regions": lambda: isinstance(value, list) and all(one == "fake-north" for one in value) and len(value) < 2,
+        "clouds": lambda: isinstance(value, list) and all(one == "fake" for one in value) and len(value) < 2,
+        "tenant": lambda: value in ("default", "other"),
+        "keep_s": lambda: is_whole and 0 <= value <= 604800,
+    }
+    return allowed[name]()
+
+
+DECIDING = (
+    "accelerator",
+    "accelerators_per_node",
+    "nodes",
+    "max_cost_usd",
+    "max_price_usd_per_hour",
+    "regions",
+    "clouds",
+    "tenant",
+    "keep_s",
+)
+
+
+@given(st.sampled_from(DECIDING), ANY)
+def test_admit_when_one_field_holds_anything_then_taken_if_it_fits_else_refused_by_name_and_nothing_is_written_or_bought(
+    name, value
+):
+    world = make_world()
+    conf = {**ADMITTED, name: value}
+    if _fits(name, value):
+        assert admit(world.fleet(), run_ref(), conf, who="test").state is LeaseState.REQUESTED
+        return
+    with pytest.raises(RequestRefusedError) as caught:
+        admit(world.fleet(), run_ref(), conf, who="test")
+    assert {field for field, _ in caught.value.problems} <= {name, "conf"}
+    assert all("allowed: " in message and len(message) < 2000 for _, message in caught.value.problems)
+    assert world.ledger.list_leases() == ()
+    assert [event.what for event in world.ledger.list_events(None)] == ["request.refused"]
+    assert world.cloud.calls == []
+
+
+@given(st.text().filter(lambda name: name not in REQUEST_FIELDS), ANY)
+def test_admit_when_there_is_a_key_that_is_no_field_then_refused_with_all_that_are(name, value):
+    world = make_world()
+    with pytest.raises(RequestRefusedError) as caught:
+        admit(world.fleet(), run_ref(), {**ADMITTED, name: value}, who="test")
+    problems = caught.value.problems
+    assert any("unknown field; allowed: tenant, accelerator" in words or field == "conf" for field, words in problems)
+    assert all(field.isprintable() for field, _ in problems)
+    assert world.ledger.list_leases() == ()
+    assert world.cloud.calls == []
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800"], ids=["NUL", "half a character"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: {"recipe": "script", "script": text},
+        lambda text: {"recipe_options": {"seed": text}},
+        lambda text: {"recipe_options": {text: "1"}},
+        lambda text: {"code_uri": f"s3://bucket/{text}"},
+        lambda text: {"regions": [text]},
+        lambda text: {text: 1},
+    ],
+    ids=["script", "option", "option's name", "uri", "list", "key"],
+)
+def test_admit_when_text_cannot_be_stored_or_given_to_a_process_then_refused_and_the_database_takes_the_refusal(
+    text, change, ledger_url
+):
+    ledger = PostgresLedger(ledger_url)
+    world = make_world()
+    with pytest.raises(RequestRefusedError, match="allowed: "):
+        admit(replace(world.fleet(), ledger=ledger), run_ref(), world.conf(**change(text)), who="test")
+    assert [event.what for event in ledger.list_events(None)] == ["request.refused"]
+    assert ledger.list_leases() == ()
+    ledger.close()

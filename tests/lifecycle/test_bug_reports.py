@@ -1,11 +1,8 @@
-"""The public bug reports that the lifecycle must get right, by their number in the project's list.
-
-B08 (restart of a stopped node fails over): not applicable, the lifecycle never starts a stopped node; a node that was
-stopped is ended and its slot filled anew under the same caps (see ``test_b42``).
-"""
+"""The public bug reports that the lifecycle must get right, by their number in the project's list."""
 
 import asyncio
 import contextlib
+from datetime import timedelta
 
 from tests.sim.stage import (
     TO_END,
@@ -171,6 +168,27 @@ def test_b07_when_fifty_launch_side_by_side_in_bad_weather_then_cloud_and_ledger
         assert owned == set(world.cloud.machines)
         assert len(owned) == sum(len(world.ledger.view(lease_id).nodes) for lease_id in leases)
         assert world.cloud.live() == []
+
+    run_simulated(play())
+
+
+def test_b08_when_a_stopped_node_cannot_be_ended_then_it_is_never_started_and_no_second_one_is_made_anywhere():
+    """No start is ever called, so none can fail over; the slot waits for the stopped machine's end."""
+
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world, nodes=1)
+        await through(world, lease_id, TO_RUN[:5])
+        stopped = only_live(world)
+        world.cloud.switch_off(stopped.provider_id)
+        world.cloud.refuses_end_until = world.now() + timedelta(hours=1)
+        await until(world, lease_id, Phase.RUN, for_s=1800)
+        assert len(calls(world, "launch")) == 1
+        assert len(world.cloud.machines) == 1
+        assert {call.name for call in world.cloud.calls} <= {"launch", "terminate", "list", "get", "offerings", "interruptions"}
+        await asyncio.sleep(1900)
+        assert isinstance(await through(world, lease_id), Reached)
+        assert len(calls(world, "launch")) == 2
 
     run_simulated(play())
 

@@ -22,8 +22,10 @@ from hostler.cloud.errors import (
 )
 from hostler.cloud.tags import DEPLOYMENT
 from hostler.drivers.fake.cloud import Fault
+from hostler.lifecycle.converge import converge
 from hostler.lifecycle.reap import confirm_epoch, reconcile
-from hostler.model.enums import NodeState
+from hostler.lifecycle.reap_leases import UNATTENDED_AFTER_S
+from hostler.model.enums import LeaseState, NodeState, Phase
 
 
 def test_b14_when_orphans_are_swept_then_only_our_own_untracked_machine_goes_and_only_after_grace():
@@ -118,5 +120,34 @@ def test_b15_when_it_comes_up_after_another_node_has_the_slot_then_the_late_one_
             await reconcile(world.fleet(), who="reap", dry_run=False)
             await asyncio.sleep(700)
         assert world.cloud.live() == []
+
+    run_simulated(play())
+
+
+def test_when_the_run_ends_while_admit_runs_and_no_teardown_ever_comes_then_reconcile_ends_the_lease():
+    """A run marked failed in the midst of admit: all teardowns end upstream_failed, and the lease is left ``requested``."""
+
+    async def play():
+        world = fair_world()
+        lease_id = admitted(world)
+        grace_s = UNATTENDED_AFTER_S + world.settings().unattended_grace_s
+        await asyncio.sleep(grace_s - 1)
+        early = await reconcile(world.fleet(), who="reap", dry_run=False)
+        assert early.findings == ()
+        assert world.ledger.view(lease_id).lease.state is LeaseState.REQUESTED
+        await asyncio.sleep(2)
+        dry = await reconcile(world.fleet(), who="reap", dry_run=True)
+        assert [(found.kind, found.action) for found in dry.findings] == [("lease", "none")]
+        await reconcile(world.fleet(), who="reap", dry_run=False)
+        view = world.ledger.view(lease_id)
+        assert view.lease.state is LeaseState.RELEASED
+        assert view.intents == ()
+        assert not [call for call in world.cloud.calls if call.name == "launch"]
+        assert "nobody has driven it" in events(world, lease_id, "lease.draining")[0].why
+        outcome = await converge(world.fleet(), lease_id, Phase.RECEIPT, holder="person", budget_s=0)
+        assert isinstance(outcome, Failed)
+        assert world.ledger.view(lease_id).receipt.cost_usd == 0
+        again = await reconcile(world.fleet(), who="reap", dry_run=False)
+        assert again.findings == ()
 
     run_simulated(play())

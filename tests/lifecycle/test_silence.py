@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.stores import samples
+from tests import samples
 
 from hostler.lifecycle.fleet import LifecycleSettings
 from hostler.lifecycle.next_slot import node_step

@@ -1,20 +1,14 @@
 """What a trigger is told, and what a person is told."""
 
 import asyncio
-import threading
-from dataclasses import replace
 
-from tests.fake_world import make_world
-from tests.sim.stage import TO_RUN, Failed, Phase, admitted, fair_world, let_go, run_simulated, through, until
+from tests.sim.stage import TO_RUN, Phase, admitted, fair_world, let_go, run_simulated, through, until
 
-from hostler.lifecycle.admit import admit
 from hostler.lifecycle.converge import converge
 from hostler.lifecycle.explain import why
 from hostler.lifecycle.release import begin_release
 from hostler.lifecycle.watch import watch
 from hostler.model.enums import CapacityType
-from hostler.model.request import RunRef
-from hostler.stores.memory import MemoryLedger
 
 
 async def _in_run(world):
@@ -175,28 +169,6 @@ def test_secrets_when_a_whole_life_is_lived_then_none_is_in_events_or_rows():
             assert secret not in events
 
     run_simulated(play())
-
-
-class _LoopIsNotForQuestions(MemoryLedger):
-    """A ledger whose clock must not be asked from the event loop's thread: a database behind it may hang."""
-
-    def now(self):
-        if self.is_watched:
-            assert threading.current_thread() is not threading.main_thread()
-        return super().now()
-
-
-def test_watch_and_converge_when_nothing_is_done_then_the_ledger_is_asked_beside_the_loop_only():
-    world = make_world()
-    ledger = _LoopIsNotForQuestions(world.clock)
-    ledger.is_watched = False
-    fleet = replace(world.fleet, ledger=ledger)
-    lease_id = admit(fleet, RunRef(dag_id="d", run_id="r"), {"accelerator": "H100"}, who="test").lease_id
-    ledger.set_spending_stopped(True, [])
-    assert asyncio.run(converge(fleet, lease_id, Phase.PLAN, holder="x", budget_s=0)).phase is Phase.PLAN
-    ledger.is_watched = True
-    assert isinstance(asyncio.run(converge(fleet, lease_id, Phase.ACQUIRE, holder="x", budget_s=0)), Failed)
-    assert asyncio.run(watch(fleet, lease_id, Phase.PLAN, min_s=0, max_s=10)) == "plan is done"
 
 
 def test_watch_when_nodes_are_kept_and_one_is_lost_then_nothing_calls_for_a_purchase():

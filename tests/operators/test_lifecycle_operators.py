@@ -214,7 +214,30 @@ def test_run_operator_when_serialized_then_enters_by_its_trigger():
 
 
 def test_worker_when_a_step_ends_then_connections_to_nodes_are_closed(prepared):
-    assert prepared.nodes.closed == len(STEPS) - 1
+    before = prepared.nodes.closed
+    STEPS[-1].execute(TaskContext(task_id="validate"))
+    assert prepared.nodes.closed == before + 1
+
+
+STRANGER = "z" * 20
+NO_LEASE = [
+    ReleaseLeaseOperator(task_id="release", lease_ref=STRANGER),
+    ReleaseLeaseOperator(task_id="release", run_ref="never-ran"),
+    ReleaseLeaseOperator(task_id="release", is_own=True),
+    BackupLeaseOperator(task_id="backup"),
+    WriteReceiptOperator(task_id="receipt"),
+    STEPS[1],
+    STEPS[3],
+    RunWorkloadOperator(task_id="run"),
+]
+
+
+@pytest.mark.parametrize("operator", NO_LEASE, ids=lambda operator: operator.task_id)
+def test_any_step_when_there_is_no_such_lease_then_fails_at_once_with_words(world, operator):
+    run = (lambda: operator.go_on(TaskContext(task_id="run"))) if operator.task_id == "run" else lambda: do(operator)
+    with pytest.raises(AirflowFailException, match=r"no lease .*hostler status --all"):
+        run()
+    assert world.cloud.calls == []
 
 
 def test_run_when_a_secret_is_gone_by_then_fails_for_good_and_names_it(prepared, world, monkeypatch):

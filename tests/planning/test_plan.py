@@ -5,39 +5,20 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import samples
 
 from hostler.ledger.port import StockOut
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
-from hostler.model.request import NodeRequest
 from hostler.planning.plan import has_true_price, make_plan, stock_out_of
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
-REQUEST = NodeRequest(
-    tenant="vision",
-    accelerator="H100",
-    accelerators_per_node=8,
-    node_count=2,
-    capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND),
-    max_cost_usd=Decimal(100),
-)
+REQUEST = samples.request(capacity_types=(CapacityType.SPOT, CapacityType.ON_DEMAND))
 
 
 def offering(zone="us-east-1a", price: Decimal | None = Decimal("55.04"), **changes) -> Offering:
-    base = Offering(
-        cloud="aws",
-        region=zone[:-1],
-        zone=zone,
-        instance_type="p5.48xlarge",
-        capacity_type=CapacityType.ON_DEMAND,
-        accelerator="H100",
-        accelerator_count=8,
-        vcpu_count=192,
-        memory_mib=2097152,
-        price_usd_per_hour=price,
-    )
-    return replace(base, **changes)
+    return samples.offering(None, zone, **{"price_usd_per_hour": price, "capacity_type": CapacityType.ON_DEMAND, **changes})
 
 
 def stock_out(subject: str, minutes: int) -> StockOut:

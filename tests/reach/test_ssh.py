@@ -222,16 +222,17 @@ async def test_get_when_file_is_too_large_then_raises(keys, node):
 async def test_run_when_through_a_jump_host_then_both_ends_are_proved(keys, node, tmp_path):
     gate = LoopbackNode(tmp_path / "gate", keys, name="gate")
     await gate.start()
-    transport = SshTransport(lambda: keys.user_certificate("hostler"), jump=gate.target())
+    transport = SshTransport(lambda: keys.user_certificate("hostler"))
     for _ in range(2):
-        assert (await transport.run(node.target(), "echo in", timeout_s=10)).stdout == "in\n"
+        assert (await transport.run(replace(node.target(), through=gate.target()), "echo in", timeout_s=10)).stdout == "in\n"
     assert gate.tunnels == [(node.address, node.port)]
     assert gate.commands == []
-    await transport.close()
-    wrong = SshTransport(lambda: keys.user_certificate("hostler"), jump=gate.target(host_key=node.public))
+    assert (await transport.run(node.target(), "echo out", timeout_s=10)).stdout == "out\n"
+    assert len(gate.tunnels) == 1
+    wrong = gate.target(host_key=node.public)
     with pytest.raises(HostKeyMismatchError):
-        await wrong.run(node.target(), "echo in", timeout_s=10)
-    await wrong.close()
+        await transport.run(replace(node.target(), through=wrong), "echo in", timeout_s=10)
+    await transport.close()
     await gate.close()
 
 

@@ -4,16 +4,14 @@ import io
 import json
 import tarfile
 from datetime import UTC, datetime
-from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import samples
 from tests.recipes.agent.bench import LEASE, TRAIN
 
-from hostler.model.enums import CapacityType, LeaseState
-from hostler.model.lease import Lease
-from hostler.model.request import NodeRequest, RunRef
+from hostler.model.enums import LeaseState
 from hostler.reach.port import ShippedObject
 from hostler.recipes import manifest as manifests
 from hostler.recipes.backup import restore, seal
@@ -34,23 +32,7 @@ class Site:
         self.keys = LocalKeys(folder / "keys")
         self.store = open_store(f"file://{folder}/store", client_factory=lambda: pytest.fail("file store"))
         self.data_key, wrapped = self.keys.new_data_key(LEASE)
-        request = NodeRequest(
-            tenant="t",
-            accelerator="H100",
-            accelerators_per_node=1,
-            node_count=1,
-            capacity_types=(CapacityType.SPOT,),
-            max_cost_usd=Decimal(1),
-        )
-        self.lease = Lease(
-            lease_id=LEASE,
-            deployment="d",
-            run=RunRef(dag_id="dag", run_id="run"),
-            request=request,
-            state=LeaseState.DRAINING,
-            created_at=NOW,
-            wrapped_data_key=wrapped,
-        )
+        self.lease = samples.lease(lease_id=LEASE, state=LeaseState.DRAINING, created_at=NOW, wrapped_data_key=wrapped)
         self.objects: list[ShippedObject] = []
 
     def ship(self, key: str, plain: bytes, *, kind: str = "log", step: int | None = None, name: str | None = None) -> None:
@@ -109,7 +91,8 @@ def test_manifest_when_read_by_anybody_then_holds_no_secret(site):
     content = site.path("manifest-000001.json").read_bytes()
     assert site.data_key.hex().encode() not in content
     document = json.loads(content)
-    assert document["facts"] == {"deployment": "d", "dag_id": "dag", "run_id": "run", "tenant": "t", "recipe": "digits"}
+    facts = {"deployment": "lab", "dag_id": "hostler_node_lifecycle", "run_id": "r1", "tenant": "vision", "recipe": "digits"}
+    assert document["facts"] == facts
 
 
 def test_seal_when_repeated_then_gives_the_same_and_with_news_the_next(site):

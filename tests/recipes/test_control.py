@@ -4,15 +4,14 @@ import signal
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 
 import pytest
+from tests import samples
 from tests.reach.loopback_node import USER, LoopbackNode, until
 from tests.recipes.agent.bench import SHUTDOWN, TRAIN, AgentBench
 
-from hostler.model.enums import CapacityType, JobState, NodeState
+from hostler.model.enums import JobState, NodeState
 from hostler.model.lease import Node
-from hostler.model.offering import Offering
 from hostler.reach.port import BackupTarget, JobOrder, JobStatus, ReachError
 from hostler.reach.ssh import SshTransport
 from hostler.recipes.agent.build import agent_name, build_agent
@@ -56,25 +55,13 @@ async def control(keys):
 
 @pytest.fixture
 def node(machine):
-    offering = Offering(
-        cloud="aws",
-        region="us-east-1",
-        zone="us-east-1a",
-        instance_type="p5.48xlarge",
-        accelerator="H100",
-        accelerator_count=8,
-        capacity_type=CapacityType.SPOT,
-        price_usd_per_hour=Decimal(1),
-        vcpu_count=192,
-        memory_mib=2097152,
-    )
     return Node(
         node_name="lease1-0-1",
         lease_id="lease1",
         slot_index=0,
         intent_id="lease1-0-1",
         tenant="t",
-        offering=offering,
+        offering=samples.offering(),
         provider_id="i-1",
         state=NodeState.REGISTERED,
         launched_at=datetime(2030, 1, 1, tzinfo=UTC),
@@ -233,3 +220,19 @@ async def test_ask_when_node_is_gone_then_raises(control, node, machine):
     await machine.close()
     with pytest.raises(ReachError):
         await control.poll_job(node, "j")
+
+
+async def test_nodes_when_their_cloud_has_a_jump_host_then_reached_through_it_and_others_directly(
+    keys, machine, node, tmp_path
+):
+    gate = LoopbackNode(tmp_path / "gate", keys, name="gate")
+    await gate.start()
+    transport = SshTransport(lambda: keys.user_certificate("hostler", 7200))
+    made = SshNodeControl(transport, jumps={"aws": gate.target()})
+    assert await made.is_up(node)
+    assert gate.tunnels == [(machine.address, machine.port)]
+    elsewhere = replace(node, offering=replace(node.offering, cloud="other"))
+    assert await made.is_up(elsewhere)
+    assert len(gate.tunnels) == 1
+    await made.close()
+    await gate.close()

@@ -1,14 +1,13 @@
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 
 import asyncssh
 import pytest
 import yaml
+from tests import samples
 
-from hostler.model.enums import CapacityType, IntentState
+from hostler.model.enums import IntentState
 from hostler.model.lease import Intent
-from hostler.model.offering import Offering
 from hostler.recipes.user_data import PRINCIPAL, build
 from hostler.vault.local import LocalKeys
 
@@ -17,25 +16,13 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def intent():
-    offering = Offering(
-        cloud="aws",
-        region="us-east-1",
-        zone="us-east-1a",
-        instance_type="p5.48xlarge",
-        accelerator="H100",
-        accelerator_count=8,
-        capacity_type=CapacityType.SPOT,
-        price_usd_per_hour=Decimal(1),
-        vcpu_count=192,
-        memory_mib=2097152,
-    )
     return Intent(
         intent_id="lease1-0-1",
         lease_id="lease1",
         slot_index=0,
         attempt=1,
         tenant="t",
-        offering=offering,
+        offering=samples.offering(),
         client_token="x",
         state=IntentState.OPEN,
         fence=1,

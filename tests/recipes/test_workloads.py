@@ -3,38 +3,19 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from tests import samples
 
-from hostler.model.enums import CapacityType, JobState, LeaseState, NodeState
+from hostler.model.enums import JobState, LeaseState, NodeState
 from hostler.model.lease import Job, Lease, Node
-from hostler.model.offering import Offering
-from hostler.model.request import NodeRequest, RunRef
+from hostler.model.request import RunRef
 from hostler.recipes import workloads
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
-OFFERING = Offering(
-    cloud="aws",
-    region="us-east-1",
-    zone="us-east-1a",
-    instance_type="p5.48xlarge",
-    capacity_type=CapacityType.SPOT,
-    accelerator="H100",
-    accelerator_count=8,
-    vcpu_count=192,
-    memory_mib=2097152,
-    price_usd_per_hour=Decimal(40),
-)
+OFFERING = samples.offering("40", "us-east-1a")
 
 
 def request(**changes):
-    base = {
-        "tenant": "default",
-        "accelerator": "H100",
-        "accelerators_per_node": 8,
-        "node_count": 2,
-        "capacity_types": (CapacityType.SPOT,),
-        "max_cost_usd": Decimal(100),
-    }
-    return NodeRequest(**{**base, **changes})
+    return samples.request("default", max_cost_usd=Decimal(100), **changes)
 
 
 def lease(**changes):

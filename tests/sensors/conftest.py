@@ -4,15 +4,6 @@ from tests import airflow_home
 
 airflow_home.prepare()  # before anything imports airflow
 
-import pytest
-from tests.fake_world import make_world
+from tests.airflow_world import world
 
-
-@pytest.fixture
-def world(monkeypatch):
-    from hostler_sensors import fleet_access
-
-    made = make_world()
-    monkeypatch.setattr(fleet_access, "build", lambda: made.fleet)
-    monkeypatch.setattr(fleet_access, "_built", {})
-    return made
+__all__ = ["world"]

@@ -144,3 +144,9 @@ def test_nodes_when_the_lease_is_over_then_fails_at_once(world, kind):
     begin_release(world.fleet, LEASE, who="ada", reason="enough")
     with pytest.raises(AirflowFailException, match="enough"):
         kind(task_id="wait", lease_id=LEASE).execute(CONTEXT)
+
+
+@pytest.mark.parametrize("sensor", [NodeReadySensor, NodeHealthySensor])
+def test_nodes_when_there_is_no_such_lease_then_fails_at_once_with_words(world, sensor):
+    with pytest.raises(AirflowFailException, match="no lease zzz"):
+        sensor(task_id="wait", lease_id="zzz").execute(CONTEXT)

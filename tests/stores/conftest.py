@@ -4,7 +4,7 @@ import secrets
 from datetime import UTC, datetime
 
 import pytest
-from tests.stores import samples
+from tests import samples
 from tests.stores.scratch import run_sql
 
 from hostler.stores.memory import MemoryLedger

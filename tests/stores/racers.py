@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg  # noqa: F401 - loaded before a process gives up the right to read it
-from tests.stores import samples
-from tests.stores.samples import NO_CAPS
+from tests import samples
+from tests.samples import NO_CAPS
 
 from hostler.ledger.errors import LedgerError
 from hostler.ledger.port import Ledger

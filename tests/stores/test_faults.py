@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event as hooks
 from sqlalchemy import make_url
-from tests.stores import samples
+from tests import samples
+from tests.samples import AT, NO_CAPS
 from tests.stores.cutting_proxy import CuttingProxy
-from tests.stores.samples import AT, NO_CAPS
 from tests.stores.scratch import run_sql
 
 from hostler.ledger.errors import LedgerError, LedgerUnavailableError

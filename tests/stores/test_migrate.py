@@ -6,7 +6,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg.errors import RestrictViolation
 from sqlalchemy import inspect
-from tests.stores import samples
+from tests import samples
 from tests.stores.scratch import run_sql
 
 from hostler.ledger.errors import LedgerError

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.stores import samples
-from tests.stores.samples import AT, NO_CAPS
+from tests import samples
+from tests.samples import AT, NO_CAPS
 
 from hostler.ledger.errors import FenceLostError, LeaseNotFoundError, StaleWriteError
 from hostler.ledger.port import StockOut

@@ -4,8 +4,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from tests.stores import samples
-from tests.stores.samples import NO_CAPS
+from tests import samples
+from tests.samples import NO_CAPS
 
 from hostler.ledger.errors import (
     FenceLostError,

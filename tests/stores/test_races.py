@@ -7,8 +7,9 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from tests.stores import racers, samples
-from tests.stores.samples import NO_CAPS
+from tests import samples
+from tests.samples import NO_CAPS
+from tests.stores import racers
 
 from hostler.ledger.errors import FenceLostError, LeaseClosedError, LimitExceededError, StaleWriteError
 from hostler.ledger.port import Caps

@@ -5,6 +5,7 @@ Exit status: 0 done; 1 it found something that needs a person; 2 it could not be
 """
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -60,7 +61,7 @@ def _add_acting(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     release = commands.add_parser("release", help="checkpoint, end the nodes, and stay until the cloud says gone")
     release.add_argument("lease")
     release.add_argument("--reason", default="asked by a person")
-    release.add_argument("--wait-s", type=float, default=120.0, help="how long to stay (default 120)")
+    release.add_argument("--wait-s", type=_seconds, default=120.0, help="how long to stay (default 120)")
     release.set_defaults(run=_lazy("hostler.cli.act", "release"))
     reap = commands.add_parser("reap", help="compare ledger and clouds in both directions and put right what is safe")
     reap.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
@@ -91,6 +92,17 @@ def _add_ledger(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     ):
         action = actions.add_parser(name, help=text)
         action.set_defaults(run=_lazy("hostler.cli.ledger", name))
+
+
+def _seconds(text: str) -> float:
+    """Reads a length of time. Raises ArgumentTypeError for what is none, not finite or below 0."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed are seconds from 0 on")
+    return seconds
 
 
 def _add_health(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -173,6 +185,8 @@ def describe(error: BaseException) -> str:
     """Returns one or more plain lines for an error; an unexpected one says how to see more."""
     known = ("hostler.", "builtins")
     text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
     if type(error).__module__.startswith(known) and not isinstance(error, (TypeError, AttributeError, KeyError)):
         return text
     return f"unexpected {type(error).__name__}: {text} (set HOSTLER_DEBUG=1 for the traceback)"

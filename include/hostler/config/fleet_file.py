@@ -57,19 +57,11 @@ def load_fleet(path: Path, cloud_models: CloudModels) -> FleetFile:
 
 def parse_fleet(text: str, name: str, cloud_models: CloudModels) -> FleetFile:
     """Checks the text of a fleet file; ``name`` is what errors call it. Raises FleetFileError."""
-    try:
-        if alias := next((token for token in yaml.scan(text) if isinstance(token, yaml.AliasToken)), None):
-            # An alias may point at its own parent or blow up a few lines to gigabytes; no fleet file needs one.
-            raise FleetFileError((f"{name}:{alias.start_mark.line + 1}: *{alias.value}: YAML aliases are not allowed here",))
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise FleetFileError((_yaml_problem(name, error),)) from error
-    if not isinstance(root, yaml.MappingNode):
-        raise FleetFileError((f"{name}:1: a fleet file is a mapping; the least is deployment, limits, backup, clouds",))
+    root, document = _parsed(text, name)
     lines: dict[_Location, int] = {(): 1}
     problems: list[str] = []
     _walk(root, (), lines, problems, name)
-    document = _expand(yaml.safe_load(text), (), lines, problems, name)
+    document = _expand(document, (), lines, problems, name)
     clouds = _clouds(document, lines, problems, name, cloud_models)
     try:
         fleet = FleetFile.model_validate({**document, "clouds": clouds} if clouds is not None else document)
@@ -79,6 +71,23 @@ def parse_fleet(text: str, name: str, cloud_models: CloudModels) -> FleetFile:
     if problems:
         raise FleetFileError(tuple(problems))
     return fleet
+
+
+def _parsed(text: str, name: str) -> tuple[yaml.MappingNode, Any]:
+    """Returns the tree, for line numbers, and the values."""
+    try:
+        if alias := next((token for token in yaml.scan(text) if isinstance(token, yaml.AliasToken)), None):
+            # An alias may point at its own parent or blow up a few lines to gigabytes; no fleet file needs one.
+            raise FleetFileError((f"{name}:{alias.start_mark.line + 1}: *{alias.value}: YAML aliases are not allowed here",))
+        root, document = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise FleetFileError((_yaml_problem(name, error),)) from error
+    except (RecursionError, ValueError, OverflowError) as error:
+        # nested thousands deep, or a date such as 2026-99-99: PyYAML lets these through unworded
+        raise FleetFileError((f"{name}: not a fleet file: {error}",)) from error
+    if not isinstance(root, yaml.MappingNode):
+        raise FleetFileError((f"{name}:1: a fleet file is a mapping; the least is deployment, limits, backup, clouds",))
+    return root, document
 
 
 def _clouds(

@@ -22,7 +22,7 @@ STATES = {
 def node_of(charge: Charge, intent: Intent, machine: Machine) -> Node:
     """Returns the new node row of an intent's machine."""
     now = charge.now()
-    settings = charge.fleet.settings
+    login = charge.fleet.settings.login_of(intent.offering.cloud)
     state = STATES[machine.state]
     has_ended = state in {NodeState.TERMINATING, NodeState.GONE}
     launched_at = machine.launched_at or now
@@ -37,8 +37,8 @@ def node_of(charge: Charge, intent: Intent, machine: Machine) -> Node:
         state=state,
         launched_at=launched_at,
         address=machine.address,
-        port=settings.ssh_port,
-        user=settings.ssh_user,
+        port=login.port,
+        user=login.user,
         host_key=charge.fleet.identity.host_key_pair(intent.intent_id)[1],
         ended_at=_ended_at(machine, now, launched_at) if state is NodeState.GONE else None,
         last_seen_at=now,
@@ -50,9 +50,9 @@ def _ended_at(machine: Machine, now: datetime, launched_at: datetime) -> datetim
     return max(machine.ended_at or now, launched_at)
 
 
-def adopt(charge: Charge, intent: Intent, machine: Machine) -> tuple[Intent, Node, Event]:
-    """Returns intent and node as owned, for a machine that was found by its tags, and the event that says so."""
-    owned = replace(
+def owned_by(intent: Intent, machine: Machine) -> Intent:
+    """Returns the intent as the one that this machine came of."""
+    return replace(
         intent,
         state=IntentState.OWNED,
         provider_id=machine.provider_id,
@@ -60,6 +60,11 @@ def adopt(charge: Charge, intent: Intent, machine: Machine) -> tuple[Intent, Nod
         error=None,
         error_text=None,
     )
+
+
+def adopt(charge: Charge, intent: Intent, machine: Machine) -> tuple[Intent, Node, Event]:
+    """Returns intent and node as owned, for a machine that was found by its tags, and the event that says so."""
+    owned = owned_by(intent, machine)
     why = f"slot {intent.slot_index}: {machine.provider_id} found by its tags ({machine.state}); its intent was {intent.state}"
     event = charge.event("intent.adopted", why, slot_index=intent.slot_index, provider_id=machine.provider_id)
     return owned, node_of(charge, owned, machine), event

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from hostler.cloud.driver import CloudDriver
@@ -32,6 +32,11 @@ class Charge:
     fence: Fence
     view: LeaseView
     memory: Memory
+    clock: "LedgerClock" = field(init=False)
+
+    def __post_init__(self) -> None:
+        """The clock is set once the ledger was asked: ``read_clock`` or ``clock.set``."""
+        self.clock = LedgerClock()
 
     @property
     def lease(self) -> Lease:
@@ -39,8 +44,14 @@ class Charge:
         return self.view.lease
 
     def now(self) -> datetime:
-        """Returns the ledger's clock."""
-        return self.fleet.ledger.now()
+        """Returns the ledger's clock as far as it is known without asking: no call, so it holds up no loop."""
+        return self.clock.now()
+
+    async def read_clock(self) -> datetime:
+        """Asks the ledger for its clock, beside the loop. For what must not rest on this machine's own count of seconds."""
+        now = await self.fleet.offload(self.fleet.ledger.now)
+        self.clock.set(now)
+        return now
 
     def driver(self, cloud: str) -> CloudDriver:
         """Returns the cloud's driver. Raises CloudConfigError when fleet.yaml does not name the cloud any more."""
@@ -91,6 +102,27 @@ class Charge:
             raise ReachError(f"no answer within {timeout_s:.0f} s") from error
         finally:
             self.fleet.crash(f"{label}:after")
+
+
+class LedgerClock:
+    """The ledger's clock between two questions: its last answer and the seconds that the loop's monotonic clock counted since.
+
+    Each round of ``converge`` asks anew, so that it is never further off than one round may drift.
+    """
+
+    def __init__(self) -> None:
+        self._answer: tuple[datetime, float] | None = None
+
+    def set(self, now: datetime) -> None:
+        """Notes an answer that has just come."""
+        self._answer = now, asyncio.get_running_loop().time()
+
+    def now(self) -> datetime:
+        """Returns what the ledger would answer now. Raises RuntimeError before the first ``set``: a defect of the caller."""
+        if self._answer is None:
+            raise RuntimeError("the ledger has not been asked for its clock yet")
+        then, counted_s = self._answer
+        return then + timedelta(seconds=asyncio.get_running_loop().time() - counted_s)
 
 
 async def all_of(works: Sequence[Awaitable[None]], *, at_once: int = 64) -> None:

@@ -30,11 +30,10 @@ def read_conf(conf: Mapping[str, Any]) -> NodeRequest:
     """
     _check_size(conf)
     problems: list[Problem] = [
-        (str(name)[:SHOWN], f"unknown field; allowed: {', '.join(REQUEST_FIELDS)}")
-        for name in conf
-        if name not in REQUEST_FIELDS
+        (_shown(name), f"unknown field; allowed: {', '.join(REQUEST_FIELDS)}") for name in conf if name not in REQUEST_FIELDS
     ]
     values: dict[str, Any] = {}
+    problems += [(_shown(name), f"has a {what} in it; allowed: text without") for name, what in _unstorable(conf)]
     for name, field in REQUEST_FIELDS.items():
         values[name] = _whole(conf.get(name, field["default"]), field["schema"])
         problems += _problems(name, values[name], field["schema"])
@@ -55,6 +54,24 @@ def _check_size(conf: Mapping[str, Any]) -> None:
         ) from error
     if size > MAX_CONF_BYTES:
         raise RequestRefusedError((("conf", f"{size} bytes; allowed: up to {MAX_CONF_BYTES} bytes"),))
+
+
+def _shown(name: object) -> str:
+    """Returns a key as a message may hold it: short, and nothing that a log or a database cannot take."""
+    text = str(name)[:SHOWN]
+    return text if text.isprintable() else ascii(text)
+
+
+def _unstorable(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns keys whose texts hold what JSON allows and neither PostgreSQL nor a process' arguments can: NUL, half characters."""
+    found: list[tuple[str, str]] = []
+    for name, value in conf.items():
+        text = f"{name}{json.dumps(value, default=str, ensure_ascii=False)}"
+        if "\x00" in str(name) or "\\u0000" in text.replace("\\\\", ""):
+            found.append((name, "NUL"))
+        elif any("\ud800" <= letter <= "\udfff" for letter in text):
+            found.append((name, "half of a surrogate pair"))
+    return found
 
 
 def _whole(value: Any, schema: Mapping[str, Any]) -> Any:

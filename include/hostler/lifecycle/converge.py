@@ -75,7 +75,7 @@ async def converge(fleet: Fleet, lease_id: str, until: Phase, *, holder: str, bu
     if over is not None:
         return over
     charge = await _take(fleet, lease_id, holder)
-    ends_at = await fleet.offload(charge.now) + timedelta(seconds=budget_s)
+    ends_at = charge.now() + timedelta(seconds=budget_s)
     stale = 0
     while True:
         try:
@@ -106,7 +106,8 @@ async def _take(fleet: Fleet, lease_id: str, holder: str) -> Charge:
     view = await fleet.offload(lambda: fleet.ledger.view(lease_id))
     caps = fleet.settings.caps_of(view.lease.request.tenant)
     charge = Charge(fleet=fleet, fence=fence, view=view, memory=Memory(fence=fence.token, caps=caps))
-    await fleet.offload(lambda: fleet.ledger.set_meta(f"{DRIVEN}{lease_id}", charge.now().isoformat()))
+    driven_at = (await charge.read_clock()).isoformat()
+    await fleet.offload(lambda: fleet.ledger.set_meta(f"{DRIVEN}{lease_id}", driven_at))
     if view.lease.state is LeaseState.UNATTENDED:
         lease = replace(view.lease, state=LeaseState.ACTIVE, unattended_since=None)
         await charge.write("attended", [lease], [charge.event("lease.attended", f"{holder} drives it again")])
@@ -121,6 +122,7 @@ async def _read(charge: Charge) -> datetime:
         return ledger.view(charge.fence.lease_id), ledger.stock_outs(), ledger.is_spending_stopped(), ledger.now()
 
     charge.view, memory.stock_outs, memory.is_spending_stopped, now = await charge.fleet.offload(_all)
+    charge.clock.set(now)
     return now
 
 
@@ -147,7 +149,7 @@ async def _wait(charge: Charge, until: Phase, steps: tuple[Step, ...], ends_at: 
     """Sleeps when the budget allows, else says what the lease waits for."""
     waits = [step for step in steps if isinstance(step, Wait)]
     pause_s = min(LONGEST_WAIT_S, *(max(0.5, wait.retry_after_s) for wait in waits))
-    if await charge.fleet.offload(charge.now) + timedelta(seconds=pause_s) <= ends_at:
+    if charge.now() + timedelta(seconds=pause_s) <= ends_at:
         await charge.fleet.sleep(pause_s)
         return None
     reason = _words(waits)

@@ -19,6 +19,14 @@ NOTHING = Caps(usd_per_hour=Decimal(0), nodes=0, tenant_usd_per_hour=Decimal(0),
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """Who the nodes of a cloud let in, and at which port."""
+
+    user: str = "hostler"
+    port: int = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleSettings:
     """The knobs of fleet.yaml that the lifecycle needs, resolved.
 
@@ -32,7 +40,7 @@ class LifecycleSettings:
         unattended_grace_s: how long a job goes on without anybody in charge of it.
         orphan_grace_s: how long ``reap`` leaves an unknown machine with our tag alone.
         slot_replacements: most nodes that may be replaced per slot after launch (boot, setup, validate, run).
-        ssh_user, ssh_port: how nodes are reached.
+        logins: how nodes are reached, by cloud; a cloud that is not named has the default ``Login``.
         backup_uri, backup_endpoint_url, backup_region: where the agent ships to.
     """
 
@@ -50,8 +58,7 @@ class LifecycleSettings:
     unattended_grace_s: float = 1800
     orphan_grace_s: float = 600
     slot_replacements: int = 3
-    ssh_user: str = "hostler"
-    ssh_port: int = 22
+    logins: Mapping[str, Login] = field(default_factory=dict)
     backup_uri: str = ""
     backup_endpoint_url: str | None = None
     backup_region: str | None = None
@@ -59,6 +66,10 @@ class LifecycleSettings:
     def caps_of(self, tenant: str) -> Caps:
         """Returns the caps in force for a tenant; one that fleet.yaml does not name (any more) may buy nothing."""
         return self.tenant_caps.get(tenant, NOTHING)
+
+    def login_of(self, cloud: str) -> Login:
+        """Returns how the nodes of a cloud are reached."""
+        return self.logins.get(cloud) or Login()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

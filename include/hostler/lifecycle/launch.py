@@ -19,7 +19,7 @@ from hostler.cloud.errors import (
 from hostler.cloud.tags import tags_for
 from hostler.ledger.errors import LeaseClosedError, LimitExceededError, StaleWriteError
 from hostler.ledger.port import StockOut
-from hostler.lifecycle.adopt import node_of
+from hostler.lifecycle.adopt import node_of, owned_by
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.choice import decayed_until, spot_siblings
 from hostler.lifecycle.events import shorten, words_of
@@ -32,6 +32,9 @@ from hostler.model.offering import Offering
 
 START_SLACK_S = 30
 """An intent's call begins within this of its writing, or ``settle_after`` is written anew first."""
+
+LEAST_SLACK_S = 15
+"""What must be left of it just before the call: for a process that is held up between the look at the clock and the call."""
 
 CAP_WAIT_S = 20
 WITHDRAWN = "WithdrawnError"
@@ -144,11 +147,15 @@ async def launch(charge: Charge, effect: Effect) -> None:
 
 
 async def _freshen(charge: Charge, intent: Intent) -> Intent:
-    """Writes ``settle_after`` anew when the call would begin too late for it: no look may come before it."""
+    """Writes ``settle_after`` anew when the call would begin too late for it: no look may come before it.
+
+    The database is asked for its clock just before: a machine that was suspended counts its own seconds wrong.
+    """
     budget_s = charge.driver(intent.offering.cloud).call_budget_s
-    if charge.now() + timedelta(seconds=budget_s) <= intent.settle_after:
+    now = await charge.read_clock()
+    if now + timedelta(seconds=budget_s + LEAST_SLACK_S) <= intent.settle_after:
         return intent
-    fresh = replace(intent, settle_after=charge.now() + timedelta(seconds=budget_s + START_SLACK_S))
+    fresh = replace(intent, settle_after=now + timedelta(seconds=budget_s + START_SLACK_S))
     stored = (await charge.write("intent", [fresh], []))[0]
     assert isinstance(stored, Intent)  # noqa: S101 - the ledger returns what it was given
     return stored
@@ -183,14 +190,7 @@ def _expires_at(intent: Intent, max_cost_usd: Decimal, deadline_at: datetime | N
 
 
 async def _own(charge: Charge, intent: Intent, machine: Machine) -> None:
-    owned = replace(
-        intent,
-        state=IntentState.OWNED,
-        provider_id=machine.provider_id,
-        resources=machine.resources,
-        error=None,
-        error_text=None,
-    )
+    owned = owned_by(intent, machine)
     why = f"slot {intent.slot_index}: {machine.provider_id} in {machine.zone}"
     event = charge.event("node.launched", why, slot_index=intent.slot_index, provider_id=machine.provider_id)
     await charge.write("node-launched", [owned, node_of(charge, owned, machine)], [event])

@@ -30,7 +30,7 @@ async def reconcile(fleet: Fleet, *, who: str, dry_run: bool) -> ReapReport:
     Args:
         who: for the record. dry_run: nothing is written or ended.
     """
-    tick = Tick(fleet=fleet, who=who, at=fleet.ledger.now())
+    tick = Tick(fleet=fleet, who=who, at=await fleet.offload(fleet.ledger.now))
     machines = await tick.see_all()
     tick.report_only = await tick.why_report_only(machines, dry_run=dry_run)
     leases, errors = await push_leases(fleet, who=who, report_only=tick.report_only)

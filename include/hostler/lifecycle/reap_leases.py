@@ -46,7 +46,7 @@ async def push_leases(fleet: Fleet, *, who: str, report_only: str | None) -> tup
 
 
 async def _treat(fleet: Fleet, lease: Lease, *, who: str, report_only: str | None) -> Finding | None:
-    now = fleet.ledger.now()
+    now = await fleet.offload(fleet.ledger.now)
     idle_s = await _idle_s(fleet, lease, now)
     reason = await _why_end(fleet, lease, now, idle_s)
     if reason is None:
@@ -89,7 +89,8 @@ async def _why_end(fleet: Fleet, lease: Lease, now: datetime, idle_s: float) -> 
 
 async def _leave_to_itself(fleet: Fleet, lease: Lease, who: str, reason: str) -> Finding:
     """Marks the lease; its job goes on. Written without the fence: a driver that comes back finds its own in force."""
-    unattended = replace(lease, state=LeaseState.UNATTENDED, unattended_since=fleet.ledger.now())
+    now = await fleet.offload(fleet.ledger.now)
+    unattended = replace(lease, state=LeaseState.UNATTENDED, unattended_since=now)
     event = make_event(lease.lease_id, who, "lease.unattended", reason)
     fleet.crash("write:unattended:before")
     await fleet.offload(lambda: fleet.ledger.write(lease.lease_id, [unattended], [event]))

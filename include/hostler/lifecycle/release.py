@@ -1,6 +1,7 @@
 """Letting go: ``draining`` under the lease's fence, every machine ended and confirmed by the cloud, then ``released``."""
 
 from dataclasses import replace
+from datetime import datetime
 
 from hostler.ledger.errors import StaleWriteError
 from hostler.lifecycle.charge import Charge
@@ -32,7 +33,7 @@ def begin_release(fleet: Fleet, lease_id: str, *, who: str, reason: str) -> Leas
         lease = fleet.ledger.view(lease_id).lease
         if lease.state in ON_THE_WAY_OUT:
             return lease
-        draining = _draining(fleet, lease, reason)
+        draining = _draining(lease, reason, fleet.ledger.now())
         event = make_event(lease_id, who, "lease.draining", reason)
         fleet.crash("write:draining:before")
         try:
@@ -44,12 +45,12 @@ def begin_release(fleet: Fleet, lease_id: str, *, who: str, reason: str) -> Leas
         return stored
 
 
-def _draining(fleet: Fleet, lease: Lease, reason: str) -> Lease:
+def _draining(lease: Lease, reason: str, now: datetime) -> Lease:
     return replace(
         lease,
         state=LeaseState.DRAINING,
         release_reason=lease.release_reason or shorten(reason),
-        drain_started_at=lease.drain_started_at or fleet.ledger.now(),
+        drain_started_at=lease.drain_started_at or now,
         wait_since=None,
         wait_reason=None,
     )
@@ -58,7 +59,7 @@ def _draining(fleet: Fleet, lease: Lease, reason: str) -> Lease:
 async def drain(charge: Charge, effect: Effect) -> None:
     """Effect DRAIN: as ``begin_release``, under the fence that this driver already has."""
     event = charge.event("lease.draining", effect.reason)
-    await charge.write("draining", [_draining(charge.fleet, charge.lease, effect.reason)], [event])
+    await charge.write("draining", [_draining(charge.lease, effect.reason, charge.now())], [event])
 
 
 async def finish(charge: Charge, _effect: Effect) -> None:

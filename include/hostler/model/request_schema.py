@@ -95,7 +95,7 @@ REQUEST_FIELDS: Final[dict[str, dict[str, Any]]] = {
     "max_price_usd_per_hour": {
         "default": None,
         "description": "Highest price of one node; empty: any.",
-        "schema": {"type": ["number", "null"], "exclusiveMinimum": 0},
+        "schema": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 10000000},
     },
     "keep_s": {
         "default": 0,

@@ -22,12 +22,17 @@ class HostKeyMismatchError(ReachError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where and how to reach one node. ``host_key``: the pinned public key, OpenSSH format."""
+    """Where and how to reach one node.
+
+    Attributes:
+        host_key: the pinned public key, OpenSSH format. through: jump host, with its own pinned key; None: directly.
+    """
 
     host: str
     port: int
     user: str
     host_key: str
+    through: "Target | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,15 +73,11 @@ class SshTransport:
 
     Args:
         credential: gives a fresh user key and certificate; asked again before the last one ends.
-        jump: host through which all nodes are reached, with its own pinned key; None: directly.
     """
 
-    def __init__(
-        self, credential: Callable[[], Credential], *, jump: Target | None = None, limits: SshLimits | None = None
-    ) -> None:
+    def __init__(self, credential: Callable[[], Credential], *, limits: SshLimits | None = None) -> None:
         self._new_credential = credential
         self._held: Credential | None = None
-        self._jump = jump
         self.limits = limits or SshLimits()
         self._pool = ConnectionPool(
             self._connect,
@@ -166,9 +162,9 @@ class SshTransport:
     async def _connect(self, target: Target) -> asyncssh.SSHClientConnection:
         with _told(target):
             async with asyncio.timeout(self.limits.connect_timeout_s):
-                if self._jump is None or target == self._jump:
+                if target.through is None:
                     return await self._dial(target, None)
-                async with self._jumps.lease(self._jump) as through:
+                async with self._jumps.lease(target.through) as through:
                     return await self._dial(target, through.ssh)
 
     async def _dial(self, target: Target, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:

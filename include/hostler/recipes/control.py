@@ -8,7 +8,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hostler.model.lease import Node
@@ -68,6 +68,7 @@ class SshNodeControl:
     Args:
         setup_files: the setup recipe's files for its options; path -> content, started as ``python3 setup.py``.
         probe_file: gives the probe, one self-contained file.
+        jumps: jump host by cloud, for clouds whose nodes are reached through one.
     """
 
     def __init__(
@@ -77,16 +78,21 @@ class SshNodeControl:
         setup_files: SetupFiles = files.setup_files,
         probe_file: Callable[[], bytes] = files.probe_file,
         times: ControlTimes | None = None,
+        jumps: Mapping[str, Target] | None = None,
     ) -> None:
         self._transport = transport
         self._setup_files = setup_files
         self._probe_file = probe_file
         self._times = times or ControlTimes()
+        self._jumps = jumps or {}
+
+    def _target(self, node: Node) -> Target:
+        return replace(target_of(node), through=self._jumps.get(node.offering.cloud))
 
     async def is_up(self, node: Node) -> bool:
         """True when the node answers with its pinned host key. False (never an error) when it does not."""
         try:
-            result = await self._transport.run(target_of(node), "true", timeout_s=self._times.answer_s)
+            result = await self._transport.run(self._target(node), "true", timeout_s=self._times.answer_s)
         except ReachError:
             return False
         return result.exit_code == 0
@@ -197,7 +203,7 @@ class SshNodeControl:
         self, node: Node, name: str, words: str, content: Callable[[], bytes], *, stdin: bytes | None, timeout_s: float
     ) -> CommandResult:
         """Runs one of our files on the node; puts it there first when it is missing (its name tells its content)."""
-        target = target_of(node)
+        target = self._target(node)
         path = f"{_HOME}/agent/{name}"
         command = f"[ -f {path} ] || exit {_ABSENT}; exec python3 {path} {words}".rstrip()
         result = await self._transport.run(target, command, timeout_s=timeout_s, stdin=stdin)

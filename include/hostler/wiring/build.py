@@ -42,17 +42,16 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
     fleet = fleet_file or read_fleet_file()
     keys = LocalKeys(fleet.keys.folder.expanduser())
     settings = lifecycle_settings(fleet)
-    reach = next(iter(fleet.clouds.values())).reach
-    transport = SshTransport(partial(keys.user_certificate, PRINCIPAL), jump=_jump(reach))
+    transport = SshTransport(partial(keys.user_certificate, PRINCIPAL))
     return Fleet(
         settings=settings,
         ledger=PostgresLedger(ledger_url(fleet)),
         drivers=_drivers(fleet, sessions),
-        nodes=SshNodeControl(transport),
+        nodes=SshNodeControl(transport, jumps=_jumps(fleet)),
         keys=keys,
         identity=keys,
         store=_store(fleet, sessions),
-        user_data=lambda intent: user_data.build(intent, keys, user=settings.ssh_user),
+        user_data=lambda intent: user_data.build(intent, keys, user=settings.login_of(intent.offering.cloud).user),
         sleep=asyncio.sleep,
         secret=secret,
         seams=Seams(with_prices=AcceptedPrices(fleet)),
@@ -86,6 +85,12 @@ def _store(fleet: FleetFile, sessions: SessionSource) -> ObjectStore:
     return open_store(
         fleet.backup.uri, client_factory=lambda: sessions.client("aws", "s3", region, aws.connection if aws else None)
     )
+
+
+def _jumps(fleet: FleetFile) -> Mapping[str, Target]:
+    """Returns the jump host of each cloud that has one."""
+    found = {name: _jump(settings.reach) for name, settings in fleet.clouds.items()}
+    return {name: jump for name, jump in found.items() if jump is not None}
 
 
 def _jump(reach: ReachSettings) -> Target | None:

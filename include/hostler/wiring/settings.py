@@ -9,7 +9,7 @@ from hostler.config.fleet_file import find_fleet_file, load_fleet
 from hostler.config.schema import FleetFile
 from hostler.ledger.errors import LedgerUnavailableError
 from hostler.ledger.port import Caps
-from hostler.lifecycle.fleet import LifecycleSettings
+from hostler.lifecycle.fleet import LifecycleSettings, Login
 from hostler.stores.embedded import EmbeddedPostgres
 from hostler.stores.postgres import PostgresLedger
 
@@ -63,15 +63,13 @@ def lifecycle_settings(fleet: FleetFile) -> LifecycleSettings:
         )
         for tenant, limits in fleet.tenants.items()
     }
-    reach = next(iter(fleet.clouds.values())).reach
     return LifecycleSettings(
         deployment=fleet.deployment,
         mode=fleet.mode,
         tenant_caps=caps,
         usd_per_run=fleet.limits.usd_per_run,
         destroyed_per_tick=fleet.limits.destroyed_per_tick,
-        ssh_user=reach.user,
-        ssh_port=reach.port,
+        logins={name: Login(user=cloud.reach.user, port=cloud.reach.port) for name, cloud in fleet.clouds.items()},
         backup_uri=fleet.backup.uri,
         backup_endpoint_url=fleet.backup.endpoint_url,
         backup_region=fleet.backup.region,

@@ -15,9 +15,9 @@ from urllib.request import Request, urlopen
 import yaml
 
 from hostler.stores import migrate
-from hostler.stores.embedded import EmbeddedPostgres
 from hostler_sandbox.airflow_client import AirflowClient
 from hostler_sandbox.airflow_local import AirflowPlace, LocalAirflow
+from hostler_sandbox.demo.watcher import watched
 from hostler_sandbox.keeper import KeeperSpec, ProcessSpec
 from hostler_sandbox.kept import Kept
 
@@ -95,8 +95,7 @@ class Stage:
         self.folder.chmod(0o711)
         sandbox = self._start_sandbox()
         say("PostgreSQL for the ledger and for Airflow")
-        server = EmbeddedPostgres(self.folder / "ledger", is_durable=False)
-        self._parts.callback(server.stop)
+        server = self._parts.enter_context(watched(self.folder / "ledger"))
         server.start()
         migrate.upgrade(server.url())
         say("the sandbox: a cloud on loopback with AWS's real API (simulated)")

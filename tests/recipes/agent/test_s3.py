@@ -1,36 +1,15 @@
 import hashlib
 import json
 
-import boto3
 import pytest
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
-from moto.server import ThreadedMotoServer
 from tests.recipes.agent.bench import LEASE, TRAIN, until
 
 from hostler.recipes.agent import s3 as module
 from hostler.recipes.agent.metadata import Credentials
 from hostler.recipes.agent.s3 import S3, StoreError, sign
-
-
-@pytest.fixture(scope="module")
-def server():
-    made = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    made.start()
-    host, port = made.get_host_and_port()
-    yield f"http://{host}:{port}"
-    made.stop()
-
-
-@pytest.fixture
-def client(server):
-    made = boto3.client("s3", endpoint_url=server, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
-    made.create_bucket(Bucket="bucket")
-    yield made
-    for entry in made.list_objects_v2(Bucket="bucket").get("Contents", ()):
-        made.delete_object(Bucket="bucket", Key=entry["Key"])
-    made.close()
 
 
 @pytest.fixture

@@ -297,3 +297,17 @@ def test_probe_when_an_old_python_runs_it_then_it_still_speaks(version, tmp_path
         pytest.skip(f"no Python {version} here")
     done = subprocess.run([found[0], SCRIPT], capture_output=True, check=True, timeout=30, env={"PATH": SYSTEM_PATH})
     assert json.loads(done.stdout)["version"] == 1
+
+
+def test_boot_id_when_the_node_is_not_the_whole_host_then_it_is_the_nodes_own(node, tmp_path, monkeypatch):
+    kernel = tmp_path / "root/proc/sys/kernel/random"
+    kernel.mkdir(parents=True)
+    (kernel / "boot_id").write_text("boot-of-the-node\n")
+    monkeypatch.setenv("HOSTLER_ROOT", str(tmp_path / "root"))
+    document = {"boot_id": None, "uptime_s": None, "errors": [], "disks": [], "pci_accelerator_count": None}
+    probe.read_host(document)
+    assert document["boot_id"] == "boot-of-the-node"
+    assert document["uptime_s"] > 0
+    monkeypatch.delenv("HOSTLER_ROOT")
+    probe.read_host(document)
+    assert document["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -6,17 +6,15 @@ import json
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from tests import samples
 from tests.recipes.agent.bench import TRAIN
 
 from hostler.health.first import judge
-from hostler.model.enums import CapacityType, IntentState, JobState, LeaseState, NodeState, Verdict
+from hostler.model.enums import IntentState, JobState, LeaseState, NodeState, Verdict
 from hostler.model.lease import Intent, Lease, Node
-from hostler.model.offering import Offering
-from hostler.model.request import NodeRequest, RunRef
 from hostler.reach.port import BackupTarget, JobOrder, JobStatus, ReachError
 from hostler.reach.ssh import SshTransport
 from hostler.recipes import user_data
@@ -29,18 +27,7 @@ LEASE = "lease1"
 USER = "hostler"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DEADLINE_S = 240
-OFFERING = Offering(
-    cloud="aws",
-    region="us-east-1",
-    zone="us-east-1a",
-    instance_type="g5.xlarge",
-    accelerator="A10G",
-    accelerator_count=1,
-    capacity_type=CapacityType.SPOT,
-    price_usd_per_hour=Decimal(1),
-    vcpu_count=4,
-    memory_mib=16384,
-)
+OFFERING = samples.offering("1", instance_type="g5.xlarge", accelerator="A10G", accelerator_count=1)
 OPTIONS = {"accelerator": "A10G", "accelerator_count": "1", "torch": "false"}
 
 
@@ -102,23 +89,7 @@ class Site:
 
     @property
     def lease(self) -> Lease:
-        request = NodeRequest(
-            tenant="t",
-            accelerator="A10G",
-            accelerators_per_node=1,
-            node_count=1,
-            capacity_types=(CapacityType.SPOT,),
-            max_cost_usd=Decimal(1),
-        )
-        return Lease(
-            lease_id=LEASE,
-            deployment="d",
-            run=RunRef(dag_id="dag", run_id="run"),
-            request=request,
-            state=LeaseState.DRAINING,
-            created_at=NOW,
-            wrapped_data_key=self.wrapped,
-        )
+        return samples.lease(lease_id=LEASE, state=LeaseState.DRAINING, created_at=NOW, wrapped_data_key=self.wrapped)
 
     async def set_up(self, node: Node) -> JobStatus:
         end = time.monotonic() + DEADLINE_S
@@ -156,6 +127,13 @@ def order(job_id: str, **more) -> JobOrder:
     return JobOrder(job_id=job_id, attempt_token="t", argv=argv, files={"train.py": TRAIN.encode()}, **more)
 
 
+def assert_read_through_nvml_and_of_this_node(document, machine):
+    """The binding and a C library are real here: a structure handed over by value would end the probe's child."""
+    assert (document["source"], document["errors"]) == ("nvml", [])
+    assert document["accelerators"][0]["is_sram_threshold_exceeded"] is False
+    assert document["boot_id"] == (machine.root / "proc/sys/kernel/random/boot_id").read_text().strip()
+
+
 async def test_node_when_set_up_warned_and_lost_then_another_goes_on_from_the_store_and_powers_itself_off_at_the_end(
     site, bench, tmp_path
 ):
@@ -163,7 +141,9 @@ async def test_node_when_set_up_warned_and_lost_then_another_goes_on_from_the_st
     assert await site.control.is_up(node)
     done = await site.set_up(node)
     assert done.state is JobState.SUCCEEDED, done.log_tail
-    report = judge(await site.control.probe(node), accelerator="A10G", accelerator_count=1)
+    document = await site.control.probe(node)
+    assert_read_through_nvml_and_of_this_node(document, machine)
+    report = judge(document, accelerator="A10G", accelerator_count=1)
     assert report.verdict in {Verdict.HEALTHY, Verdict.DEGRADED}, report
     await site.control.start_job(node, order("j1", env={"EVERY": "5"}), site.target)
     status = await site.until(node, "j1", lambda one: (one.shipped_step or 0) >= 10)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from hostler.recipes.agent.layout import private_folder
 from hostler.recipes.agent.places import open_place
 
 
 def stage(environment: dict[str, str], target: dict[str, Any] | None, code: Path, data: Path) -> None:
-    """Copies every file below each URI.
+    """Copies every file below each URI; contents only: modes are not kept.
 
     Raises:
         FileNotFoundError: there is nothing at the URI. StoreError, OSError: it can't be read.
@@ -25,11 +25,12 @@ def _fetch(uri: str, target: dict[str, Any], into: Path) -> None:
     parts = urlsplit(uri)
     single = Path(unquote(parts.path)) if parts.scheme == "file" else None
     if single is not None and single.is_file():
-        uri, names = f"file://{single.parent}", [single.name]
-        place = open_place(uri, target)
+        place = open_place(f"file://{quote(str(single.parent))}", target)
+        names = [single.name]
     else:
         place = open_place(uri, target)
-        names = place.keys("")
+        # An empty object whose key ends in a slash is how consoles show an empty folder.
+        names = [name for name in place.keys("") if name and not name.endswith("/")]
     if not names:
         raise FileNotFoundError(f"{uri}: nothing there")
     for name in names:

@@ -1,4 +1,4 @@
-"""Records to write: whole, small, and different where it matters."""
+"""Records of the ledger: whole, small, and different where a test says so (``**changes``)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,10 +25,10 @@ AT = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
 NO_CAPS = Caps()
 
 
-def offering(price: str | None = "10", zone: str = "eu-west-1a") -> Offering:
-    return Offering(
+def offering(price: str | None = "10", zone: str = "eu-west-1a", **changes) -> Offering:
+    made = Offering(
         cloud="aws",
-        region="eu-west-1",
+        region=zone[:-1],
         zone=zone,
         instance_type="p5.48xlarge",
         capacity_type=CapacityType.SPOT,
@@ -38,11 +38,11 @@ def offering(price: str | None = "10", zone: str = "eu-west-1a") -> Offering:
         memory_mib=2_097_152,
         price_usd_per_hour=None if price is None else Decimal(price),
     )
+    return replace(made, **changes)
 
 
-def lease(run_id: str = "r1", tenant: str = "vision", created_at: datetime = AT, **changes) -> Lease:
-    run = RunRef(dag_id="hostler_node_lifecycle", run_id=run_id)
-    request = NodeRequest(
+def request(tenant: str = "vision", **changes) -> NodeRequest:
+    made = NodeRequest(
         tenant=tenant,
         accelerator="H100",
         accelerators_per_node=8,
@@ -50,11 +50,16 @@ def lease(run_id: str = "r1", tenant: str = "vision", created_at: datetime = AT,
         capacity_types=(CapacityType.SPOT,),
         max_cost_usd=Decimal("100.50"),
     )
+    return replace(made, **changes)
+
+
+def lease(run_id: str = "r1", tenant: str = "vision", created_at: datetime = AT, **changes) -> Lease:
+    run = RunRef(dag_id="hostler_node_lifecycle", run_id=run_id)
     made = Lease(
         lease_id=lease_id_for(run),
         deployment="lab",
         run=run,
-        request=request,
+        request=request(tenant),
         state=LeaseState.REQUESTED,
         created_at=created_at,
     )
