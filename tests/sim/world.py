@@ -38,6 +38,31 @@ class FakeKeys:
         return bytes(32)
 
 
+class MemoryStore:
+    """A backup store. ``is_away``: it answers nothing."""
+
+    uri = "file:///backup"
+
+    def __init__(self):
+        self.objects = {}
+        self.is_away = False
+
+    def get(self, key):
+        if self.is_away:
+            raise OSError("the store is away")
+        if key not in self.objects:
+            raise FileNotFoundError(key)
+        return self.objects[key]
+
+    def replace(self, key, content, *, expected):
+        if self.is_away:
+            raise OSError("the store is away")
+        if self.objects.get(key) != expected:
+            return False
+        self.objects[key] = content
+        return True
+
+
 class FakeIdentity:
     def host_key_pair(self, intent_id):
         return "private", f"ssh-ed25519 {intent_id}"
@@ -169,6 +194,8 @@ class World:
     driver_type: type = FakeDriver
     seams: Seams = SEAMS
     processes: int = 0
+    store: MemoryStore = field(default_factory=MemoryStore)
+    told: int = 0
 
     def __post_init__(self):
         self.cloud = FakeCloud(clock=self.now)
@@ -200,6 +227,10 @@ class World:
             for checker in self.checkers:
                 checker(self)
 
+    def tell(self):
+        """Somebody hears of everything that was written until now."""
+        self.told = len(self.ledger._events)
+
     def settings(self):
         values = {
             "deployment": DEPLOYMENT,
@@ -227,7 +258,8 @@ class World:
             nodes=self.nodes,
             keys=FakeKeys(),
             identity=FakeIdentity(),
-            store=None,
+            store=self.store,
+            tell=self.tell,
             user_data=lambda intent: f"#cloud-config {intent.intent_id}",
             sleep=process.sleep,
             secret=lambda name: f"value of {name}",

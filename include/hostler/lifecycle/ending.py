@@ -73,7 +73,10 @@ async def _refused(charge: Charge, node: Node, key: str, error: CloudError) -> N
     if not is_news and suspected == node:
         return node  # one line a driver and cause: an hour of refusals is no storm of events
     event = charge.event("node.end_refused", words, slot_index=node.slot_index, retry_after_s=round(after_s))
-    return await charge.write_node("end-refused", suspected, event)
+    stored = await charge.write_node("end-refused", suspected, event)
+    if isinstance(error, LEAKS) and not node.is_leak_suspected:
+        await charge.fleet.offload(charge.fleet.tell)
+    return stored
 
 
 async def mark_gone(charge: Charge, node: Node, words: str, ended_at: datetime) -> Node:

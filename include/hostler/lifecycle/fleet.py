@@ -31,6 +31,8 @@ class LifecycleSettings:
         unattended_grace_s: how long a job goes on without anybody in charge of it.
         orphan_grace_s: how long ``reap`` leaves an unknown machine with our tag alone.
         slot_replacements: most nodes that may be replaced per slot after launch (boot, setup, validate, run).
+        run_replacements: most nodes that may be replaced in all slots of a run together.
+        reconcile_stale_s: nothing is bought when the last reconcile that was free to act is older than this; 0: never asked.
         ssh_user, ssh_port: how nodes are reached.
         backup_uri, backup_endpoint_url, backup_region: where the agent ships to.
     """
@@ -49,6 +51,8 @@ class LifecycleSettings:
     unattended_grace_s: float = 1800
     orphan_grace_s: float = 600
     slot_replacements: int = 3
+    run_replacements: int = 20
+    reconcile_stale_s: float = 3600
     ssh_user: str = "hostler"
     ssh_port: int = 22
     backup_uri: str = ""
@@ -70,6 +74,7 @@ class Fleet:
         sleep: how the lifecycle waits inside one call (the simulator's moves its clock).
         crash: called with a label before and after each effect and ledger write; the simulator raises in it; a no-op otherwise.
         secret: resolves a secret's name to its value, at the last moment; never logged.
+        tell: tells people, at once, what needs one and was not told yet; never raises, takes seconds at most.
         offload: where synchronous calls run; the simulator's runs them in place. seams: parts of other packages, bound late.
     """
 
@@ -86,3 +91,4 @@ class Fleet:
     crash: Callable[[str], None] = lambda _label: None
     offload: Offload = in_thread
     seams: Seams = field(default_factory=Seams)
+    tell: Callable[[], None] = lambda: None

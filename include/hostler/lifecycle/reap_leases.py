@@ -11,6 +11,7 @@ from hostler.lifecycle.limits import limit_reached
 from hostler.lifecycle.reap_report import Finding
 from hostler.lifecycle.release import begin_release
 from hostler.lifecycle.slots import has_reached
+from hostler.lifecycle.unattended import look_after
 from hostler.model.enums import LeaseState, Phase
 from hostler.model.lease import Lease
 
@@ -24,6 +25,9 @@ LEFT_AFTER_S = 600
 """A lease whose work is over, well or not, is let go when the Dag's teardowns have not begun by then (a paused Dag holds them)."""
 
 PUSH_BUDGET_S = 60.0
+LOOKED = "reap/looked_at"
+"""The ledger's note of when a reconcile last looked at the leases."""
+
 OPEN = (LeaseState.REQUESTED, LeaseState.GRANTED, LeaseState.ACTIVE, LeaseState.UNATTENDED)
 ENDING = (LeaseState.DRAINING, LeaseState.EXPIRED, LeaseState.LOST)
 
@@ -32,8 +36,12 @@ async def push_leases(fleet: Fleet, *, who: str, report_only: str | None) -> tup
     """Treats every lease that is not released; returns findings, and errors in words."""
     findings: list[Finding] = []
     errors: list[str] = []
+    was_away = False if report_only else await fleet.offload(lambda: _was_away(fleet))
     for lease in await fleet.offload(lambda: fleet.ledger.list_leases(*OPEN, *ENDING)):
         try:
+            if was_away and lease.state is LeaseState.UNATTENDED:
+                await _begin_grace_anew(fleet, lease, who)
+                continue
             finding = await _treat(fleet, lease, who=who, report_only=report_only)
         except (FenceLostError, StaleWriteError):
             continue  # somebody else drives it at this moment: good
@@ -48,7 +56,7 @@ async def push_leases(fleet: Fleet, *, who: str, report_only: str | None) -> tup
 async def _treat(fleet: Fleet, lease: Lease, *, who: str, report_only: str | None) -> Finding | None:
     now = fleet.ledger.now()
     idle_s = await _idle_s(fleet, lease, now)
-    reason = await _why_end(fleet, lease, now, idle_s)
+    reason = await _why_end(fleet, lease, now, idle_s, may_write=report_only is None)
     if reason is None:
         return None
     if report_only is not None:
@@ -61,6 +69,23 @@ async def _treat(fleet: Fleet, lease: Lease, *, who: str, report_only: str | Non
     return _finding(lease, "pushed", f"{reason}: {type(outcome).__name__.lower()}")
 
 
+def _was_away(fleet: Fleet) -> bool:
+    """True when no reconcile looked for long, or the database's clock jumped; keeps the time of this one.
+
+    Grace counts only while somebody watches: after an outage of the whole control plane, the retries that re-attach come
+    some minutes after the first reconcile, and must not find their lease let go.
+    """
+    kept, now = fleet.ledger.get_meta(LOOKED), fleet.ledger.now()
+    fleet.ledger.set_meta(LOOKED, now.isoformat())
+    return kept is not None and abs((now - datetime.fromisoformat(kept)).total_seconds()) > UNATTENDED_AFTER_S
+
+
+async def _begin_grace_anew(fleet: Fleet, lease: Lease, who: str) -> None:
+    again = replace(lease, unattended_since=fleet.ledger.now())
+    event = make_event(lease.lease_id, who, "lease.grace_anew", "no reconcile looked for long: the grace begins anew")
+    await fleet.offload(lambda: fleet.ledger.write(lease.lease_id, [again], [event]))
+
+
 async def _idle_s(fleet: Fleet, lease: Lease, now: datetime) -> float:
     """Returns for how many seconds nobody has driven the lease."""
     driven = await fleet.offload(lambda: fleet.ledger.get_meta(f"{DRIVEN}{lease.lease_id}"))
@@ -68,7 +93,7 @@ async def _idle_s(fleet: Fleet, lease: Lease, now: datetime) -> float:
     return (now - last).total_seconds()
 
 
-async def _why_end(fleet: Fleet, lease: Lease, now: datetime, idle_s: float) -> str | None:
+async def _why_end(fleet: Fleet, lease: Lease, now: datetime, idle_s: float, *, may_write: bool) -> str | None:
     """Returns why the lease is to be dealt with now; None when it is in good hands."""
     if lease.state in ENDING:
         return f"{lease.state} for {idle_s:.0f} s without a driver" if idle_s > PUSH_AFTER_S else None
@@ -82,7 +107,9 @@ async def _why_end(fleet: Fleet, lease: Lease, now: datetime, idle_s: float) -> 
     grace_s = fleet.settings.unattended_grace_s
     if lease.state is LeaseState.UNATTENDED and lease.unattended_since is not None:
         gone_s = (now - lease.unattended_since).total_seconds()
-        return f"unattended for {gone_s:.0f} s, grace is {grace_s:.0f} s" if gone_s >= grace_s else None
+        if gone_s >= grace_s:
+            return f"unattended for {gone_s:.0f} s, grace is {grace_s:.0f} s"
+        return "its job is done and nobody drives it" if may_write and await look_after(fleet, view) else None
     after_s = UNATTENDED_AFTER_S if lease.state is LeaseState.ACTIVE else UNATTENDED_AFTER_S + grace_s
     return f"nobody has driven it for {idle_s:.0f} s" if idle_s > after_s else None
 
@@ -94,6 +121,7 @@ async def _leave_to_itself(fleet: Fleet, lease: Lease, who: str, reason: str) ->
     fleet.crash("write:unattended:before")
     await fleet.offload(lambda: fleet.ledger.write(lease.lease_id, [unattended], [event]))
     fleet.crash("write:unattended:after")
+    await fleet.offload(fleet.tell)
     return _finding(lease, "unattended", reason)
 
 

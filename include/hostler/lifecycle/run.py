@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.events import shorten, words_of
-from hostler.lifecycle.gang import Gang, gather_all, heard, judge_failure, note_silence, or_silence
+from hostler.lifecycle.gang import Gang, gather_all, heard, judge_failure, leave_taken, note_silence, or_silence
 from hostler.lifecycle.limits import seconds_left
 from hostler.lifecycle.next_run import WORKING, newest_job, ready_nodes
 from hostler.lifecycle.secret_names import variable_of
@@ -139,6 +139,8 @@ async def poll_job(charge: Charge, effect: Effect) -> None:
     bad = gang.ended_badly()
     if bad is not None:
         await judge_failure(charge, gang, *bad)
+        return
+    if not gang.is_done() and await leave_taken(charge, gang):
         return
     after = gang.progress()
     events: list[Event] = []

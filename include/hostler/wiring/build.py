@@ -21,6 +21,7 @@ from hostler.stores.postgres import PostgresLedger
 from hostler.vault.local import LocalKeys
 from hostler.vault.port import ObjectStore
 from hostler.vault.stores import open_store
+from hostler.wiring.notices import tell_quietly
 from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
 
 PRINCIPAL = "hostler"
@@ -42,9 +43,10 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
     settings = lifecycle_settings(fleet)
     reach = next(iter(fleet.clouds.values())).reach
     transport = SshTransport(partial(keys.user_certificate, PRINCIPAL), jump=_jump(reach))
+    ledger = PostgresLedger(ledger_url(fleet))
     return Fleet(
         settings=settings,
-        ledger=PostgresLedger(ledger_url(fleet)),
+        ledger=ledger,
         drivers=_drivers(fleet, sessions),
         nodes=SshNodeControl(transport),
         keys=keys,
@@ -53,6 +55,7 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         user_data=lambda intent: user_data.build(intent, keys, user=settings.ssh_user),
         sleep=asyncio.sleep,
         secret=secret,
+        tell=partial(tell_quietly, ledger, fleet),
     )
 
 

@@ -1,0 +1,16 @@
+"""Which events somebody is told of."""
+
+from typing import Final
+
+NEEDS_A_PERSON: Final = (
+    "backup.failed",
+    "cloud.denied",
+    "job.failed",
+    "lease.failed",
+    "lease.unattended",
+    "node.end_refused",
+    "reap.",
+    "request.refused",
+    "spending.stopped",
+)
+"""Verbs of events that somebody is told of; an event whose verb begins so counts too."""
