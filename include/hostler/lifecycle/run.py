@@ -17,8 +17,10 @@ from hostler.model.lease import Event, Job, Node, Record
 from hostler.reach.port import BackupTarget, JobOrder, JobStatus, ReachError
 from hostler.vault.port import KeyServiceError
 
-EXPIRY_SLACK_S = 900
-"""The dead man's switch fires this long after the lease's own limits: an orderly release comes first."""
+EXPIRY_SLACK_S = 30
+"""The dead man's switch fires this long after a release by the lease's limits would have begun. That begins with a minute's
+cost in hand (``limits.LOOK_AHEAD_S``), so a node that nobody drives any more ends itself within the lease's cost cap.
+"""
 
 EXPIRY_MOST_S = 7 * 86400
 RENEW_S = 300

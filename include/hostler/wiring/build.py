@@ -7,11 +7,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from hostler.cloud.driver import CloudDriver
+from hostler.cloud.driver import CloudDriver, SupportsPace
+from hostler.cloud.errors import CloudUnavailableError
 from hostler.cloud.registry import load_driver
 from hostler.cloud.session import SessionSource
-from hostler.config.clouds import ReachSettings
+from hostler.config.clouds import CloudSettings, ReachSettings
 from hostler.config.schema import FleetFile
+from hostler.ledger.errors import LedgerError
+from hostler.ledger.port import Ledger
 from hostler.lifecycle.fleet import Fleet
 from hostler.reach.port import Target
 from hostler.reach.ssh import SshTransport
@@ -47,7 +50,7 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
     return Fleet(
         settings=settings,
         ledger=ledger,
-        drivers=_drivers(fleet, sessions),
+        drivers=_drivers(fleet, sessions, ledger),
         nodes=SshNodeControl(transport),
         keys=keys,
         identity=keys,
@@ -72,11 +75,27 @@ def open_fleet() -> Iterator[Fleet]:
             fleet.ledger.close()
 
 
-def _drivers(fleet: FleetFile, sessions: SessionSource) -> Mapping[str, CloudDriver]:
-    return {
-        name: load_driver(name)(deployment=fleet.deployment, settings=settings, sessions=sessions)
-        for name, settings in fleet.clouds.items()
-    }
+def _drivers(fleet: FleetFile, sessions: SessionSource, ledger: Ledger) -> Mapping[str, CloudDriver]:
+    made: dict[str, CloudDriver] = {}
+    for name, settings in fleet.clouds.items():
+        made[name] = load_driver(name)(deployment=fleet.deployment, settings=settings, sessions=sessions)
+        if isinstance(made[name], SupportsPace):
+            made[name].pace_with(partial(claim_call, ledger, name, settings))  # type: ignore[attr-defined] # asked above
+    return made
+
+
+def claim_call(ledger: Ledger, name: str, settings: CloudSettings) -> float:
+    """Takes one API call from what the account may be sent; returns seconds to wait, 0 when it was taken.
+
+    Raises:
+        CloudUnavailableError: the ledger, which counts for all processes, cannot be asked: nothing is sent.
+    """
+    try:
+        return ledger.claim_call(
+            f"{name}/{settings.connection or 'default'}", calls_per_s=settings.calls_per_s, burst=settings.calls_burst
+        )
+    except LedgerError as error:
+        raise CloudUnavailableError(f"calls to {name} cannot be counted: {error}") from error
 
 
 def _store(fleet: FleetFile, sessions: SessionSource) -> ObjectStore:

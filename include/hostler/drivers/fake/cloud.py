@@ -195,7 +195,7 @@ class FakeCloud:
         with self._lock:
             machine = self.machines[provider_id]
             now = self.clock()
-            if machine.order_at is None:
+            if machine.order_at is None or machine.order_at > now:
                 machine.order_at, machine.state_reason = now, reason
                 machine.gone_at = now + timedelta(seconds=self.ending_s)
 
@@ -212,6 +212,16 @@ class FakeCloud:
     def reclaim(self, provider_id: str) -> None:
         """The cloud takes a spot machine."""
         self.end(provider_id, "Server.SpotInstanceTermination")
+
+    def announce(self, provider_id: str, notice_s: float) -> None:
+        """The cloud says that it will take a machine, and does so when the notice is over."""
+        with self._lock:
+            machine = self.machines[provider_id]
+            if machine.order_at is None:
+                machine.noticed_at = self.clock()
+                machine.order_at = self.clock() + timedelta(seconds=notice_s)
+                machine.gone_at = machine.order_at + timedelta(seconds=self.ending_s)
+                machine.state_reason = "Server.SpotInstanceTermination"
 
     def switch_off(self, provider_id: str) -> None:
         """Somebody stops a machine in the console."""

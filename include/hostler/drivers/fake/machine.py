@@ -60,6 +60,7 @@ class FakeMachine:
     Attributes:
         visible_at: before this, get and list do not show it. runs_at: end of ``pending``.
         order_at: when its end was ordered (by us or by the cloud); None while nobody did. gone_at: when it is terminated.
+        noticed_at: when the cloud announced that it will take it; None while it did not.
         off_at: when it was switched off; None while it is on. is_late: its create was answered with a refusal.
     """
 
@@ -78,6 +79,7 @@ class FakeMachine:
     order_at: datetime | None = None
     gone_at: datetime | None = None
     off_at: datetime | None = None
+    noticed_at: datetime | None = None
     state_reason: str = ""
     is_late: bool = False
     user_data: str = field(default="", repr=False)
