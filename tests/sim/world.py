@@ -196,6 +196,8 @@ class World:
     processes: int = 0
     store: MemoryStore = field(default_factory=MemoryStore)
     told: int = 0
+    calls_per_s: float | None = None
+    calls_burst: int = 20
 
     def __post_init__(self):
         self.cloud = FakeCloud(clock=self.now)
@@ -243,7 +245,11 @@ class World:
         return LifecycleSettings(**values)
 
     def driver(self):
-        return self.driver_type(deployment=DEPLOYMENT, cloud=self.cloud)
+        driver = self.driver_type(deployment=DEPLOYMENT, cloud=self.cloud)
+        if self.calls_per_s is not None:
+            claim = self.ledger.claim_call
+            driver.pace_with(lambda: claim("fake", calls_per_s=self.calls_per_s, burst=self.calls_burst))
+        return driver
 
     def process(self, name=None, **chances):
         self.processes += 1

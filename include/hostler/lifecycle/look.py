@@ -12,7 +12,7 @@ from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.choice import NOTHING
 from hostler.lifecycle.clocks import end_time, launch_time
 from hostler.lifecycle.denied import note_denied
-from hostler.lifecycle.ending import is_young
+from hostler.lifecycle.ending import forgotten_at, is_young
 from hostler.lifecycle.events import words_of
 from hostler.lifecycle.slots import has_reached, live_nodes
 from hostler.lifecycle.step import Effect
@@ -191,7 +191,7 @@ async def _missed(charge: Charge, node: Node) -> tuple[Node, str]:
     except NodeNotFoundError as error:
         words = f"{MISSES} lists missed it and the cloud knows it no more: {words_of(error)}"
         why = node.ending_reason or f"the cloud took it: {words}"
-        ended_at = max(charge.now(), node.launched_at)
+        ended_at = forgotten_at(charge, node)
         return replace(missed, state=NodeState.GONE, ended_at=ended_at, ending_reason=why, is_leak_suspected=False), words
     except CloudError:
         return missed, ""

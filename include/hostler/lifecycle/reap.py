@@ -167,7 +167,7 @@ class Tick:
         grace_s = max(TICK_GAP_S, settings.orphan_grace_s)
         if seen_s < grace_s:
             return f"known for {seen_s:.0f} s, grace is {grace_s:.0f} s"
-        if not await self.fleet.offload(lambda: claim_end(self.fleet)):
+        if not await self.fleet.offload(lambda: claim_end(self.fleet, machine.provider_id)):
             return f"limits.destroyed_per_tick is {settings.destroyed_per_tick}"
         return None
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.events import shorten, words_of
 from hostler.lifecycle.gang import Gang, gather_all, heard, judge_failure, leave_taken, note_silence, or_silence
-from hostler.lifecycle.limits import seconds_left
+from hostler.lifecycle.limits import EXPIRY_SLACK_S, seconds_left
 from hostler.lifecycle.next_run import WORKING, newest_job, ready_nodes
 from hostler.lifecycle.secret_names import variable_of
 from hostler.lifecycle.step import Effect
@@ -16,11 +16,6 @@ from hostler.model.enums import JobState
 from hostler.model.lease import Event, Job, Node, Record
 from hostler.reach.port import BackupTarget, JobOrder, JobStatus, ReachError
 from hostler.vault.port import KeyServiceError
-
-EXPIRY_SLACK_S = 30
-"""The dead man's switch fires this long after a release by the lease's limits would have begun. That begins with a minute's
-cost in hand (``limits.LOOK_AHEAD_S``), so a node that nobody drives any more ends itself within the lease's cost cap.
-"""
 
 EXPIRY_MOST_S = 7 * 86400
 RENEW_S = 300

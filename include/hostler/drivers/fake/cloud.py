@@ -57,6 +57,7 @@ class FakeCloud:
         zones: region -> zones. stock: (zone, type, capacity type) -> machines that may live at once; missing: no limit.
         quotas: (region, capacity type) -> vCPUs that may live at once; missing: no limit.
         boot_s, ending_s: how long a machine is ``pending`` and ``terminating``. linger_s: how long it is listed after its end.
+        clock_off_s: how far the cloud's own clock, by which it tells times, is ahead of ``clock``.
         list_lag_s: how long a new machine is missing from get and list.
         denied: names of calls that are answered "not authorised". refuses_end_until: terminate is refused until then.
         chaos: asked at every call for a fault; the simulator's answers by chance.
@@ -72,6 +73,7 @@ class FakeCloud:
     ending_s: float = 15.0
     linger_s: float = 3600.0
     list_lag_s: float = 0.0
+    clock_off_s: float = 0.0
     denied: set[str] = field(default_factory=set)
     refuses_end_until: datetime | None = None
     chaos: Callable[[str, str], Fault | None] = no_chaos

@@ -64,7 +64,7 @@ class FakeDriver:
         """See the port."""
 
         def _work(fault: Fault | None) -> Machine:
-            return self.cloud.make(order, fault).describe(self.cloud.clock())
+            return self.cloud.make(order, fault).describe(self.cloud.clock(), self.cloud.clock_off_s)
 
         return cast("Machine", self._recorded("launch", order.name, _work))
 
@@ -79,10 +79,10 @@ class FakeDriver:
             raise NodeNotFoundError(f"no machine {provider_id} in {region}", code="InvalidInstanceID.NotFound")
         if not self._is_ours(machine):
             raise self._not_ours(machine)
-        return machine.describe(now)
+        return machine.describe(now, self.cloud.clock_off_s)
 
     def _not_ours(self, machine: FakeMachine) -> NodeNotFoundError:
-        is_gone = machine.describe(self.cloud.clock()).state is MachineState.TERMINATED
+        is_gone = machine.describe(self.cloud.clock(), self.cloud.clock_off_s).state is MachineState.TERMINATED
         kind = NodeNotFoundError if is_gone else NodeNotOursError
         return kind(f"{machine.provider_id} does not carry our tag")
 
@@ -93,7 +93,7 @@ class FakeDriver:
     def _list(self, region: str, tags: Mapping[str, str]) -> tuple[Machine, ...]:
         now = self.cloud.clock()
         return tuple(
-            machine.describe(now)
+            machine.describe(now, self.cloud.clock_off_s)
             for machine in self.cloud.machines.values()
             if machine.region == region
             and machine.is_listed(now, self.cloud.linger_s)
@@ -141,7 +141,7 @@ class FakeDriver:
     def _foreign(self, region: str) -> tuple[Machine, ...]:
         now = self.cloud.clock()
         return tuple(
-            machine.describe(now)
+            machine.describe(now, self.cloud.clock_off_s)
             for machine in self.cloud.machines.values()
             if machine.region == region and machine.is_listed(now, 0.0) and is_foreign(machine.tags, self.deployment)
         )

@@ -104,9 +104,9 @@ class FakeMachine:
             return False
         return self.gone_at is None or now < self.gone_at + timedelta(seconds=linger_s)
 
-    def describe(self, now: datetime) -> Machine:
-        """Returns what a describe call shows."""
-        state = self.state(now)
+    def describe(self, now: datetime, clock_off_s: float = 0.0) -> Machine:
+        """Returns what a describe call shows, with times by a clock that is so far ahead."""
+        state, off = self.state(now), timedelta(seconds=clock_off_s)
         return Machine(
             cloud=CLOUD,
             region=self.region,
@@ -118,8 +118,8 @@ class FakeMachine:
             state=state,
             tags=dict(self.tags),
             address=None if state is MachineState.PENDING else self.address,
-            launched_at=self.made_at,
-            ended_at=self.gone_at if state is MachineState.TERMINATED else None,
+            launched_at=self.made_at + off,
+            ended_at=self.gone_at + off if self.gone_at is not None and state is MachineState.TERMINATED else None,
             client_token=self.token,
             state_reason=self.state_reason,
         )
