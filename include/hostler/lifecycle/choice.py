@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hostler.ledger.port import StockOut
-from hostler.lifecycle.slots import slots_of
+from hostler.lifecycle.slots import GIVEN_BACK, slots_of
 from hostler.model.enums import CapacityType, IntentState, NodeState
 from hostler.model.lease import Intent, LeaseView
 from hostler.model.offering import Offering
@@ -100,13 +100,21 @@ def _taken_early(view: LeaseView, now: datetime) -> frozenset[str]:
 
 
 def decayed_until(view: LeaseView, offering: Offering, now: datetime) -> tuple[datetime, int]:
-    """Returns until when a new stock-out of the offering bars it, and how many in a row this lease has met."""
-    count = 1
-    for intent in view.intents:
-        if intent.offering.key == offering.key and intent.state is IntentState.OWNED:
-            count = 1
-        elif intent.offering.key == offering.key and intent.error in STOCK_ERRORS:
-            count += 1
+    """Returns until when a new stock-out of the offering bars it, and how many in a row this lease has met.
+
+    Stock for a part of the gang, which was given back, is no stock: else a gang would go round zones with a part for ever.
+    """
+    given_back = {node.intent_id for node in view.nodes if (node.ending_reason or "").startswith(GIVEN_BACK)}
+    refused_at: set[datetime] = set()
+    for intent in sorted(view.intents, key=lambda intent: intent.written_at):
+        if intent.offering.key != offering.key:
+            continue
+        if intent.error in STOCK_ERRORS:
+            refused_at.add(intent.written_at)
+        elif intent.state is IntentState.OWNED and intent.intent_id not in given_back and refused_at:
+            is_later = intent.written_at > max(refused_at)
+            refused_at = set() if is_later else refused_at
+    count = len(refused_at) + 1
     wait_s = min(DECAY_CAP_S, DECAY_BASE_S * 2 ** min(count - 1, 8))
     return now + timedelta(seconds=wait_s), count
 

@@ -72,6 +72,8 @@ class Gang:
 
 async def gather_all(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Runs all to their end, at most 64 together, then raises the gravest error or returns the answers in order."""
+    if len(works) == 1:
+        return [await works[0]]
     gate = asyncio.Semaphore(64)
 
     async def _one(work: Coroutine[Any, Any, T]) -> T:

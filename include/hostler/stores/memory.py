@@ -189,11 +189,13 @@ class MemoryLedger:
     def _lease(self, lease_id: str) -> Lease:
         row = self._table(lease_id)["lease", lease_id]
         assert isinstance(row, Lease)  # noqa: S101 - the key names the table
-        return replace(row, fence=self._fences[lease_id])
+        return row if row.fence == self._fences[lease_id] else replace(row, fence=self._fences[lease_id])
 
     def _shown(self, row: Record) -> Record:
         """Returns a row as it leaves the ledger: a lease with its newest fence."""
-        return replace(row, fence=self._fences[row.lease_id]) if isinstance(row, Lease) else row
+        if isinstance(row, Lease) and row.fence != self._fences[row.lease_id]:
+            return replace(row, fence=self._fences[row.lease_id])
+        return row
 
     def _append(self, events: Sequence[Event]) -> None:
         for event in events:
