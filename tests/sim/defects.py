@@ -137,7 +137,7 @@ DEFECTS = {
         ("hostler.ledger.rules.check_fence", _passes),
         ("hostler.ledger.rules.check_is_open", _passes),
         # Marked failed while a process that is slow to write is about to buy.
-        weather_change=_calm(marks_failed=lambda rng: [rng.uniform(0.5, 10)], stall_chance=0.9, nodes=2),
+        weather_change=_calm(marks_failed=lambda rng: [rng.uniform(0.5, 10)], stall_chance=0.9, nodes=1),
     ),
     "passes a cap": _patched(
         ("hostler.lifecycle.launch.no_room", _passes),

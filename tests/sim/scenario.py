@@ -57,6 +57,8 @@ class Run:
         try:
             await self.fall_or_end(up, marks)
             await self.descend()
+            # A process that is suspended wakes up long after its run was let go.
+            await asyncio.wait([up], timeout=90)
         finally:
             for task in (up, *marks):
                 task.cancel()

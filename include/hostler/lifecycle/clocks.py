@@ -1,7 +1,7 @@
 """The cloud's clock is not the ledger's: its times are brought into ours before anything is judged or priced by them. Pure.
 
 Right clocks leave its times as they are. With one that is an hour off, the span between the cloud's own two times still holds;
-only where it begins is ours: not before the intent was written, not after the machine was first seen.
+only where it begins is ours: not before the intent was written, not in the future.
 """
 
 from datetime import datetime
@@ -15,7 +15,8 @@ def launch_time(machine: Machine, intent: Intent, now: datetime) -> datetime:
     at = machine.launched_at
     if at is None:
         return now
-    return min(max(at, intent.written_at), max(now, intent.written_at))
+    # A launch in the future tells of a clock that is ahead, and nothing of when: then the dearer end of what can be.
+    return intent.written_at if at > now else max(at, intent.written_at)
 
 
 def end_time(machine: Machine, launched_at: datetime, now: datetime) -> datetime:
