@@ -4,6 +4,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
+from tests.sim.world import BEGIN
+
 from hostler.cloud.errors import AnswerLostError, InsufficientCapacityError
 from hostler.drivers.fake.driver import FakeDriver
 from hostler.ledger.port import Caps
@@ -195,7 +197,7 @@ DEFECTS = {
         weather_change=_calm(calls_per_s=0.02, calls_burst=8, nodes=4),
     ),
     "lets go right after an outage": _patched(
-        ("hostler.lifecycle.reap_leases._was_away", lambda _fleet: False),
+        ("hostler.lifecycle.reap_leases.watching_since", lambda _fleet, **_k: BEGIN),
         weather_change=_calm(idles=[(100.0, 6000.0)], power_cuts=[(1700.0, 5000.0)], total_steps=9000, nodes=1),
     ),
     "buys while no reconcile looks": _patched(

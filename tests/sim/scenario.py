@@ -175,13 +175,14 @@ async def _reap_now_and_then(world, weather):
         chance = weather.crash_chance if world.seconds() < 3000 else 0.0
         process = world.process(crash_chance=chance)
         world.alive.append(process)
+        began_s = world.seconds()
         try:
             report = await reconcile(world.fleet(process), who="reap", dry_run=False)
         except (SimCrashError, LedgerUnavailableError):
             continue
         world.tell()
         if report.report_only is None:
-            world.reconciled.append(world.seconds())
+            world.reconciled += [began_s, world.seconds()]
 
 
 async def _settle(world):
