@@ -41,8 +41,9 @@ typecheck: $(STAMP) ## mypy, strict
 bench: $(STAMP) ## speed and memory as ratios, side by side with a bound
 	@$(BIN)/python -m tests.bench
 
-soak: $(STAMP) ## the simulator over SEEDS=n schedules of crashes and lies
+soak: $(STAMP) ## the simulator over SEEDS=n schedules of crashes and lies, then every parser on any input
 	@$(BIN)/python -m tests.sim.soak --seeds $(SEEDS)
+	@HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q tests/fuzz
 
 clean: ## remove what the other targets made
 	@rm -rf $(VENV) .demo .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
