@@ -5,7 +5,6 @@
 
 import contextlib
 import json
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -29,10 +28,6 @@ from hostler.reach.port import CommandResult
 from hostler.recipes import answers
 from hostler.recipes.agent import report
 from hostler.recipes.answers import NodeAgentError
-
-settings.register_profile("usual", max_examples=50, deadline=None)
-settings.register_profile("soak", max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
