@@ -16,6 +16,7 @@ from tests.sim.stage import (
     through,
     until,
 )
+from tests.sim.world import SimCrashError
 
 from hostler.lifecycle.converge import converge
 from hostler.lifecycle.reap import reconcile
@@ -258,5 +259,26 @@ def test_unattended_when_its_job_is_done_then_the_lease_is_let_go_at_once():
         assert view.lease.state is LeaseState.RELEASED
         assert "job is done" in view.lease.release_reason
         assert all(node.state is NodeState.GONE for node in view.nodes)
+
+    run_simulated(play())
+
+
+@pytest.mark.parametrize("crash_at", ["start-job:before", "start-job:after", "write:job-running:before", "poll-job:after"])
+def test_b03_when_the_scheduler_restarts_and_the_task_is_run_again_then_the_one_job_is_attached_to(crash_at):
+    async def play():
+        world = fair_world()
+        world.nodes.total_steps = 600
+        lease_id = admitted(world)
+        await through(world, lease_id, TO_RUN[:5])
+        for _ in range(3):
+            with pytest.raises(SimCrashError):
+                await until(world, lease_id, Phase.RUN, fleet=world.fleet(world.process(crash_at=crash_at)))
+            await asyncio.sleep(30)
+        assert isinstance(await until(world, lease_id, Phase.RUN), Reached)
+        view = world.ledger.view(lease_id)
+        assert len(view.jobs) == 1
+        assert len(world.nodes.started) == len(set(world.nodes.started)) == 2
+        assert len(world.cloud.machines) == 2
+        assert world.nodes.two_at_once == []
 
     run_simulated(play())

@@ -1,9 +1,8 @@
 """What every ledger promises: rows, fences, moves and events."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.stores import samples
