@@ -41,9 +41,10 @@ typecheck: $(STAMP) ## mypy, strict
 bench: $(STAMP) ## speed and memory as ratios, side by side with a bound
 	@$(BIN)/python -m tests.bench
 
-soak: $(STAMP) ## the simulator over SEEDS=n schedules of crashes and lies, and 200 years of noisy nodes
+soak: $(STAMP) ## the simulator over SEEDS=n schedules of crashes and lies, 200 years of noisy nodes, every parser on any input
 	@$(BIN)/python -m tests.sim.soak --seeds $(SEEDS)
 	@$(BIN)/python -m tests.health.year
+	@HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q tests/fuzz
 
 clean: ## remove what the other targets made
 	@rm -rf $(VENV) .demo .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

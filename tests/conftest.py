@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, settings
 
 # Times depend on what else the machine does; they say nothing about the code.
 settings.register_profile("hostler", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.load_profile("hostler")
+settings.register_profile("soak", parent=settings.get_profile("hostler"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "hostler"))
 
 
 def pytest_addoption(parser):

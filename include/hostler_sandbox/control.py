@@ -48,6 +48,7 @@ class Control:
         region_of: Callable[[str], str],
         on_reset: Callable[[], None],
         add_event: Callable[..., str],
+        send_event: Callable[[str, str, dict[str, Any]], None],
     ) -> None:
         self._estate = estate
         self._faults = faults
@@ -56,7 +57,7 @@ class Control:
         self._on_reset = on_reset
         self._add_event = add_event
         self._first_delays = estate.delays
-        self._interruptions = Interruptions(estate)
+        self._interruptions = Interruptions(estate, send_event)
         self._posts: dict[str, Callable[[Fields], Reply]] = {
             "stock": self._stock,
             "quota": self._quota,

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -19,8 +20,10 @@ class Interruptions:
     "EC2 Spot Instance Interruption Warning") and "EC2 instance rebalance recommendations".
     """
 
-    def __init__(self, estate: Estate) -> None:
+    def __init__(self, estate: Estate, send: Callable[[str, str, dict[str, Any]], None]) -> None:
+        """``send`` gives region, detail type and detail of an event to the region's event bus."""
         self._estate = estate
+        self._send = send
 
     def interrupt(self, machine_id: str, *, notice_s: float, cause: Cause = Cause.SPOT_CAPACITY) -> Machine:
         """Gives notice and takes the machine ``notice_s`` later; 0 takes it without a word.
@@ -82,3 +85,4 @@ class Interruptions:
             machine_ids=[machine.machine_id],
             detail={"instance-id": machine.machine_id, **detail},
         )
+        self._send(machine.order.region, kind, {"instance-id": machine.machine_id, **detail})

@@ -121,7 +121,7 @@ class Sandbox:
         self.views = Views(self.estate, self.faults, self._details)
         control = Control(
             estate=self.estate, faults=self.faults, views=self.views, region_of=moto_server.region_of, on_reset=self._forget,
-            add_event=self._add_event,
+            add_event=self._add_event, send_event=moto_server.send_event,
         )  # fmt: skip
         aws = self._stack.enter_context(WebServer(overlay, port=options.port, name="sandbox-aws"))
         controls = self._stack.enter_context(WebServer(control, port=options.control_port, name="sandbox-control"))

@@ -11,9 +11,15 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from hostler.ledger.errors import LedgerUnavailableError
 from hostler.lifecycle.fleet import Fleet
 
 Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
+
+LEDGER_PAUSE_S = 15.0
+"""Pause before the next look while the ledger cannot be reached."""
 
 _lock = threading.Lock()
 _built: dict[int, Fleet] = {}
@@ -42,6 +48,16 @@ def fleet() -> Fleet:
 async def shared_fleet() -> Fleet:
     """Returns this process's Fleet without blocking the loop; for triggers."""
     return await asyncio.to_thread(fleet)
+
+
+async def patient_fleet() -> Fleet:
+    """As ``shared_fleet``, for triggers: waits while the ledger is away, since the task's retries are better kept."""
+    while True:
+        try:
+            return await shared_fleet()
+        except LedgerUnavailableError as error:
+            log.warning("the ledger is away, next look in %.0f s: %s", LEDGER_PAUSE_S, error)
+            await asyncio.sleep(LEDGER_PAUSE_S)
 
 
 def work(act: Callable[[Fleet], Awaitable[Result]]) -> Result:

@@ -54,8 +54,8 @@ def caps_hold(world):
     usd = sum(machine.kind.price(machine.capacity_type) for machine in real)
     _hold("live nodes", len(real), caps.nodes)
     _hold("USD per hour", usd, caps.usd_per_hour)
-    _hold("intended nodes", world.ledger.spending().nodes - late, caps.nodes)
-    for tenant in ("default", "other"):
+    _hold("intended nodes", len(world.ledger._live) - late, caps.nodes)
+    for tenant in ("default", "other") if caps.tenant_nodes is not None else ():
         _hold(f"nodes of {tenant}", world.ledger.spending(tenant).nodes - late, caps.tenant_nodes)
 
 

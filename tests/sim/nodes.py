@@ -1,5 +1,6 @@
 """Nodes of the simulated cloud, as ``NodeControl`` sees them: setup, probe, and gangs that train only while whole."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,8 @@ class SimJob:
     provider_id: str
     started_at: float
     stopped_at: float | None = None
-    failed: bool = False
+    failed_at: float | None = None
+    cut_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -49,6 +51,9 @@ class SimNodes:
     started: list[tuple[str, str]] = field(default_factory=list)
     orders: list[Any] = field(default_factory=list)
     two_at_once: list[str] = field(default_factory=list)
+    silent_until: dict[str, float] = field(default_factory=dict)
+    switches: dict[str, tuple[float, float]] = field(default_factory=dict)
+    expired: list[str] = field(default_factory=list)
     stray_stops: int = 0
     renewed: int = 0
 
@@ -59,12 +64,50 @@ class SimNodes:
             machine is None
             or self.is_network_down
             or node.provider_id in self.frozen
+            or self.silent_until.get(node.provider_id, -1.0) > self.seconds()
             or node.provider_id in self.dead_boots
             or machine.state(now) is not MachineState.RUNNING
             or (now - machine.runs_at).total_seconds() < self.ssh_s
         ):
             raise ReachError(f"{node.provider_id} does not answer")
         return machine
+
+    def fail_now(self, provider_id: str) -> None:
+        """The rank's program fails by itself, as it does when it hears no more of a peer."""
+        for ranks in self.jobs.values():
+            if provider_id in ranks and ranks[provider_id].stopped_at is None:
+                ranks[provider_id].failed_at = self.seconds()
+
+    def cut_off(self, provider_id: str, silent_s: float = 0.0) -> None:
+        """The machine is started anew, or the supervisor of its job is killed: the job ends, the machine stays."""
+        self.silent_until[provider_id] = self.seconds() + silent_s
+        for ranks in self.jobs.values():
+            if provider_id in ranks and ranks[provider_id].stopped_at is None:
+                ranks[provider_id].cut_at = self.seconds()
+
+    def _set_switch(self, provider_id: str, renewed_at: float, ends_at: float) -> None:
+        """Sets the dead man's switch of a node, as its agent holds it."""
+        is_new = provider_id not in self.switches
+        self.switches[provider_id] = (renewed_at, ends_at)
+        if is_new:
+            asyncio.get_running_loop().call_at(renewed_at, self._expire, provider_id)
+
+    def _expire(self, provider_id: str) -> None:
+        """Powers the machine off, which ends it, when its time is over; a job that works has the lease's time."""
+        now, (renewed_at, ends_at) = self.seconds(), self.switches[provider_id]
+        machine = self.cloud.machines[provider_id]
+        if machine.order_at is not None or provider_id in self.frozen:
+            return
+        works = any(
+            provider_id in ranks and not self._is_done(job_id) and self._down_at(ranks[provider_id]) > now
+            for job_id, ranks in self.jobs.items()
+        )
+        due_at = ends_at if works else renewed_at
+        if now < due_at:
+            asyncio.get_running_loop().call_at(due_at, self._expire, provider_id)
+            return
+        self.expired.append(provider_id)
+        self.cloud.end(provider_id, "Client.InstanceInitiatedShutdown")
 
     async def is_up(self, node) -> bool:
         try:
@@ -102,6 +145,9 @@ class SimNodes:
             ranks[node.provider_id] = SimJob(order=order, provider_id=node.provider_id, started_at=self.seconds())
             self.started.append((order.job_id, node.provider_id))
             self.orders.append(order)
+        if order.expires_in_s is not None:
+            at = self.seconds() + order.expires_in_s
+            self._set_switch(node.provider_id, at, at)
         return self._status(order.job_id, node.provider_id)
 
     def _check_alone(self, job_id: str) -> None:
@@ -115,7 +161,7 @@ class SimNodes:
         """When the rank stopped working: stopped, frozen, or its machine on its way out."""
         machine = self.cloud.machines[rank.provider_id]
         epoch = self.cloud.clock()
-        ends = [rank.stopped_at, self.frozen.get(rank.provider_id)]
+        ends = [rank.stopped_at, rank.failed_at, rank.cut_at, self.frozen.get(rank.provider_id)]
         for at in (machine.order_at, machine.off_at):
             if at is not None:
                 ends.append(self.seconds() + (at - epoch).total_seconds())
@@ -150,9 +196,9 @@ class SimNodes:
         state = JobState.RUNNING
         if self._is_done(job_id):
             state = JobState.SUCCEEDED
-        elif rank.stopped_at is not None:
+        elif rank.stopped_at is not None or rank.cut_at is not None:
             state = JobState.STOPPED
-        elif rank.failed or provider_id in self.failing_ranks:
+        elif rank.failed_at is not None or provider_id in self.failing_ranks:
             state = JobState.FAILED
         return JobStatus(
             job_id=job_id,
@@ -164,6 +210,8 @@ class SimNodes:
             shipped_step=self._shipped(job_id),
             metrics=(("accuracy", 0.97),),
             weights_sha256="ab" * 32 if state is JobState.SUCCEEDED else None,
+            notice="terminate announced" if self.cloud.machines[provider_id].noticed_at is not None else None,
+            error="the node was started anew while the job ran" if rank.cut_at is not None else None,
         )
 
     async def poll_job(self, node, job_id: str) -> JobStatus:
@@ -188,6 +236,9 @@ class SimNodes:
     async def renew(self, node, expires_in_s: float) -> None:
         self._machine(node)
         self.renewed += 1
+        if node.provider_id in self.switches:
+            at = self.seconds() + expires_in_s
+            self._set_switch(node.provider_id, at, max(at, self.switches[node.provider_id][1]))
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -1,6 +1,7 @@
 """Plays any number of seeds: ``python -m tests.sim.soak --seeds 5000 --first 1000``. Ends with 1 when one fails."""
 
 import argparse
+import logging
 import sys
 import time
 import traceback
@@ -18,6 +19,7 @@ def main(argv=None):
     parser.add_argument("--first", type=int, default=0, help="the first one")
     parser.add_argument("--verbose", action="store_true", help="print the trace of a failure")
     options = parser.parse_args(argv)
+    logging.disable(logging.WARNING)
     began, failed = time.monotonic(), 0
     for seed in range(options.first, options.first + options.seeds):
         try:

@@ -9,6 +9,7 @@ from tests.sim.nodes import SimNodes
 
 from hostler.drivers.fake.cloud import FakeCloud
 from hostler.drivers.fake.driver import FakeDriver
+from hostler.ledger.errors import LedgerUnavailableError
 from hostler.ledger.port import Caps
 from hostler.lifecycle.fleet import Fleet, LifecycleSettings
 from hostler.lifecycle.seams import Seams
@@ -22,6 +23,7 @@ from hostler.stores.memory import MemoryLedger
 
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
 DEPLOYMENT = "sim"
+YIELD_CHANCE = 0.25
 
 
 class SimCrashError(BaseException):
@@ -36,6 +38,31 @@ class FakeKeys:
 
     def unwrap(self, wrapped, context):
         return bytes(32)
+
+
+class MemoryStore:
+    """A backup store. ``is_away``: it answers nothing."""
+
+    uri = "file:///backup"
+
+    def __init__(self):
+        self.objects = {}
+        self.is_away = False
+
+    def get(self, key):
+        if self.is_away:
+            raise OSError("the store is away")
+        if key not in self.objects:
+            raise FileNotFoundError(key)
+        return self.objects[key]
+
+    def replace(self, key, content, *, expected):
+        if self.is_away:
+            raise OSError("the store is away")
+        if self.objects.get(key) != expected:
+            return False
+        self.objects[key] = content
+        return True
 
 
 class FakeIdentity:
@@ -126,7 +153,9 @@ class Process:
             latency_s += world.rng.choice([world.rng.uniform(1, 10), world.rng.uniform(5, 60)])
             world.log(f"{self.name} is suspended before {self.label}")
         self.label = ""
-        await asyncio.sleep(latency_s)
+        # Others come in between now and then only: half of a life's time would go into letting nobody pass.
+        if latency_s or world.rng.random() < YIELD_CHANCE:
+            await asyncio.sleep(latency_s)
         if self.is_dead and not (latency_s and world.rng.random() < 0.5):
             raise SimCrashError("offload")
         try:
@@ -142,6 +171,25 @@ class Process:
     def kill(self):
         """Ends the process: its next step does not happen; a call on the wire may still arrive."""
         self.is_dead = True
+
+
+class OutageLedger:
+    """The world's ledger behind a line that may be cut: before a call, or after a change was kept."""
+
+    def __init__(self, world):
+        self._world = world
+
+    def __getattr__(self, name):
+        method, world = getattr(self._world.ledger, name), self._world
+
+        def call(*args, **kwargs):
+            if world.is_ledger_away:
+                if name in {"write", "insert_intent", "append_events"} and world.rng.random() < 0.1:
+                    method(*args, **kwargs)
+                raise LedgerUnavailableError("away")
+            return method(*args, **kwargs)
+
+        return call
 
 
 @dataclass(slots=True)
@@ -169,6 +217,22 @@ class World:
     driver_type: type = FakeDriver
     seams: Seams = SEAMS
     processes: int = 0
+    store: MemoryStore = field(default_factory=MemoryStore)
+    told: int = 0
+    moment: tuple = (0.0, BEGIN)
+    weather: object = None
+    tells: list[tuple[float, int]] = field(default_factory=list)
+    reconciled: list[float] = field(default_factory=list)
+    orphans: list = field(default_factory=list)
+    foreign: list = field(default_factory=list)
+    alive: list = field(default_factory=list)
+    power_cuts: list[tuple[float, float]] = field(default_factory=list)
+    drivers: list = field(default_factory=list)
+    off_until: float = 0.0
+    idle_until: float = 0.0
+    is_ledger_away: bool = False
+    calls_per_s: float | None = None
+    calls_burst: int = 20
 
     def __post_init__(self):
         self.cloud = FakeCloud(clock=self.now)
@@ -182,7 +246,10 @@ class World:
             return 0.0
 
     def now(self):
-        return BEGIN + timedelta(seconds=self.seconds())
+        seconds = self.seconds()
+        if self.moment[0] != seconds:
+            self.moment = (seconds, BEGIN + timedelta(seconds=seconds))
+        return self.moment[1]
 
     def log(self, text):
         self.notes.append(f"{self.seconds():9.2f} {text}")
@@ -200,6 +267,16 @@ class World:
             for checker in self.checkers:
                 checker(self)
 
+    def tell(self):
+        """Somebody hears of everything that was written until now."""
+        self.told = len(self.ledger._events)
+        self.tells.append((self.seconds(), self.told))
+
+    async def control_plane(self, *, is_driver=False):
+        """Waits while the whole control plane is off; drivers of leases may be away by themselves."""
+        while (until := max(self.off_until, self.idle_until if is_driver else 0.0)) > self.seconds():  # noqa: ASYNC110 - another cut may have come
+            await asyncio.sleep(until - self.seconds() + self.rng.uniform(0, 300))
+
     def settings(self):
         values = {
             "deployment": DEPLOYMENT,
@@ -212,22 +289,28 @@ class World:
         return LifecycleSettings(**values)
 
     def driver(self):
-        return self.driver_type(deployment=DEPLOYMENT, cloud=self.cloud)
+        driver = self.driver_type(deployment=DEPLOYMENT, cloud=self.cloud)
+        if self.calls_per_s is not None:
+            claim = self.ledger.claim_call
+            driver.pace_with(lambda: claim("fake", calls_per_s=self.calls_per_s, burst=self.calls_burst))
+        return driver
 
     def process(self, name=None, **chances):
         self.processes += 1
         return Process(name or f"p{self.processes}", self, **chances)
 
-    def fleet(self, process=None):
+    def fleet(self, process=None, ledger=None):
         process = process or self.process()
+        seen = ledger or (OutageLedger(self) if self.weather is not None and self.weather.ledger_outages else self.ledger)
         return Fleet(
             settings=self.settings(),
-            ledger=self.ledger,
+            ledger=seen,
             drivers={"fake": self.driver()},
             nodes=self.nodes,
             keys=FakeKeys(),
             identity=FakeIdentity(),
-            store=None,
+            store=self.store,
+            tell=self.tell,
             user_data=lambda intent: f"#cloud-config {intent.intent_id}",
             sleep=process.sleep,
             secret=lambda name: f"value of {name}",

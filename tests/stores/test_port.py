@@ -1,5 +1,6 @@
 """What every ledger promises: rows, fences, moves and events."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -237,3 +238,40 @@ def test_meta_when_set_twice_then_the_later_holds(ledger):
     ledger.set_meta("epoch", "2")
     assert ledger.get_meta("epoch") == "2"
     assert ledger.get_meta("other") is None
+
+
+def test_swap_meta_when_it_is_still_as_expected_then_it_is_kept_and_else_not(ledger):
+    assert not ledger.swap_meta("key", "something", "new")
+    assert ledger.swap_meta("key", None, "first")
+    assert not ledger.swap_meta("key", None, "second")
+    assert ledger.swap_meta("key", "first", "second")
+    assert ledger.get_meta("key") == "second"
+
+
+def test_swap_meta_when_many_swap_at_once_then_none_is_lost(ledger):
+    def add(_number):
+        while True:
+            before = ledger.get_meta("count")
+            if ledger.swap_meta("count", before, str(int(before or 0) + 1)):
+                return
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(40)))
+    assert ledger.get_meta("count") == "40"
+
+
+def test_identity_when_asked_twice_then_it_is_the_same_and_not_empty(ledger):
+    assert ledger.identity() == ledger.identity() != ""
+
+
+def test_calls_when_the_burst_is_used_up_then_the_wait_is_told_and_nothing_is_taken(ledger):
+    waits = [ledger.claim_call("aws/x", calls_per_s=0.01, burst=3) for _ in range(5)]
+    assert waits[:3] == [0, 0, 0]
+    assert all(90 < wait <= 100 for wait in waits[3:])
+    assert ledger.claim_call("aws/y", calls_per_s=0.01, burst=3) == 0
+
+
+def test_calls_when_many_claim_at_once_then_no_more_than_the_burst_go_through(ledger):
+    with ThreadPoolExecutor(8) as pool:
+        waits = list(pool.map(lambda _n: ledger.claim_call("aws", calls_per_s=0.001, burst=10), range(40)))
+    assert sum(1 for wait in waits if wait == 0) == 10

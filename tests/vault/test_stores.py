@@ -80,3 +80,13 @@ def test_open_store_when_uri_is_of_no_known_kind_then_names_what_is_allowed(uri)
 def test_open_store_when_uri_is_known_then_gives_its_kind(tmp_path):
     assert isinstance(open_store(f"file://{tmp_path}", client_factory=lambda: None), FileStore)
     assert isinstance(open_store("s3://b", client_factory=lambda: None), S3Store)
+
+
+def test_store_when_replaced_then_only_what_was_expected(store):
+    assert not store.replace("epoch/x.json", b"new", expected=b"old")
+    assert store.replace("epoch/x.json", b"first", expected=None)
+    assert not store.replace("epoch/x.json", b"second", expected=None)
+    assert store.replace("epoch/x.json", b"second", expected=b"first")
+    assert not store.replace("epoch/x.json", b"third", expected=b"first")
+    assert store.get("epoch/x.json") == b"second"
+    assert store.list_keys("epoch/") == ("epoch/x.json",)

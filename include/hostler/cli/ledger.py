@@ -52,6 +52,16 @@ def upgrade(options: argparse.Namespace) -> int:
     return 0
 
 
+def downgrade(options: argparse.Namespace) -> int:
+    """Takes the schema back; leases, nodes and events stay. A revision that would drop the tables is refused."""
+    if not options.to.isdecimal():
+        raise ValueError(f"--to {options.to!r}: the number of a schema is needed, such as 0001")
+    url = ledger_url(read_fleet_file())
+    migrate.downgrade(url, options.to)
+    print(f"ledger: schema {migrate.current(url)}")
+    return 0
+
+
 def _server() -> EmbeddedPostgres:
     """Returns the embedded server. Raises LedgerUnavailableError when the ledger is somewhere else."""
     server = embedded_of(read_fleet_file())

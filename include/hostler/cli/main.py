@@ -92,6 +92,11 @@ def _add_ledger(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     ):
         action = actions.add_parser(name, help=text)
         action.set_defaults(run=_lazy("hostler.cli.ledger", name))
+    down = actions.add_parser("downgrade", help="take the schema back to an earlier release's, before that release is put back")
+    down.add_argument(
+        "--to", required=True, metavar="SCHEMA", help="for example 0001; the earlier release names the one it needs"
+    )
+    down.set_defaults(run=_lazy("hostler.cli.ledger", "downgrade"))
 
 
 def _seconds(text: str) -> float:

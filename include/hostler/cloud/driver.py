@@ -12,7 +12,7 @@ Contract, held by ``tests/contract/`` for every driver:
 Calls are synchronous and thread-safe; ``lifecycle`` runs them in bounded threads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -158,6 +158,17 @@ class CloudDriver(Protocol):
 
     def list_interruptions(self, region: str) -> tuple[Interruption, ...]:
         """Returns the notices in force; empty when there are none or the cloud has no account-wide channel set up."""
+        ...
+
+
+@runtime_checkable
+class SupportsPace(Protocol):
+    """A driver whose API calls can be held under a rate that all processes of the deployment share."""
+
+    def pace_with(self, claim: Callable[[], float]) -> None:
+        """From now on asks ``claim`` before each API call. A number of seconds above 0 leaves the driver as
+        CloudThrottledError with that ``retry_after_s``: nothing was sent. ``claim`` may raise CloudUnavailableError.
+        """
         ...
 
 

@@ -10,18 +10,34 @@ TENANT = "hostler:tenant"
 NAME = "Name"
 
 OWNER_PREFIXES = (
+    "alpha.eksctl.io/",
+    "aws-parallelcluster-",
     "aws:autoscaling:",
-    "aws:eks:",
-    "eks:",
-    "karpenter.sh/",
-    "kubernetes.io/cluster/",
-    "aws:ec2:fleet-id",
-    "aws:elasticmapreduce:",
     "aws:batch",
+    "aws:cloudformation:",
+    "aws:ec2:fleet-id",
+    "aws:ec2spot:fleet-request-id",
+    "aws:ecs:",
+    "aws:eks:",
+    "aws:elasticmapreduce:",
+    "aws:pcs:",
+    "aws:servicecatalog:",
+    "eks:",
+    "elasticbeanstalk:",
+    "karpenter.k8s.aws/",
+    "karpenter.sh/",
+    "k8s.io/",
+    "kops.k8s.io/",
+    "kubernetes.io/cluster/",
+    "kubernetescluster",
     "parallelcluster:",
+    "ray-cluster-name",
+    "ray-node-type",
     "sagemaker:",
+    "sigs.k8s.io/cluster-api-provider-aws/",
+    "skypilot-",
 )
-"""Tag keys that other owners put on their machines. Source: the owners' public docs, read 2026-12-01."""
+"""How tag keys begin that other owners put on their machines, in lower case. Source: the owners' public docs, 2026-12-01."""
 
 
 def tags_for(
@@ -41,4 +57,4 @@ def tags_for(
 
 def is_foreign(tags: Mapping[str, str], deployment: str) -> bool:
     """True unless the machine carries exactly our deployment's id and no other owner's mark."""
-    return tags.get(DEPLOYMENT) != deployment or any(key.startswith(OWNER_PREFIXES) for key in tags)
+    return tags.get(DEPLOYMENT) != deployment or any(key.lower().startswith(OWNER_PREFIXES) for key in tags)

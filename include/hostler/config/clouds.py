@@ -45,6 +45,7 @@ class CloudSettings(StrictModel):
         connection: Airflow connection id; the command line uses the SDK's own default credentials instead.
         regions: where machines may be bought; not empty. capacity_types: what may be bought.
         tags: put on every machine beside our own.
+        calls_per_s: API calls to the account that all processes together may make in the long run. calls_burst: after a rest.
     """
 
     connection: str | None = None
@@ -52,3 +53,5 @@ class CloudSettings(StrictModel):
     capacity_types: Annotated[tuple[CapacityType, ...], Field(min_length=1)] = (CapacityType.SPOT, CapacityType.ON_DEMAND)
     reach: ReachSettings = ReachSettings()
     tags: Tags = Field(default_factory=dict)
+    calls_per_s: Annotated[float, Field(gt=0, le=1000)] = 10
+    calls_burst: Annotated[int, Field(ge=1, le=10000)] = 50

@@ -115,6 +115,8 @@ class Timing(StrictModel):
     unattended_grace_s: Annotated[float, Field(ge=0)] = 1800
     orphan_grace_s: Annotated[float, Field(ge=0)] = 600
     slot_replacements: Annotated[int, Field(ge=0, le=100)] = 3
+    run_replacements: Annotated[int, Field(ge=0, le=10000)] = 20
+    reconcile_stale_s: Annotated[float, Field(ge=0)] = 3600
 
 
 class FleetFile(StrictModel):

@@ -14,21 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from hostler.ledger.port import Ledger
+from hostler.ledger.urgent import NEEDS_A_PERSON
 from hostler.model.lease import Event
-
-NEEDS_A_PERSON: Final = (
-    "backup.failed",
-    "job.failed",
-    "lease.deadline_at_risk",
-    "lease.failed",
-    "node.end_refused",
-    "prices.refused",
-    "reap.",
-    "request.refused",
-    "run.late",
-    "spending.stopped",
-)
-"""Verbs of events that somebody is told of; an event whose verb begins so counts too."""
 
 _WATERMARK: Final = "notified_sequence"
 _BATCH: Final = 200

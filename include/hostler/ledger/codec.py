@@ -82,7 +82,7 @@ def from_json(text: str) -> Record | Event:
     """Returns the record of ``to_json``'s text. Raises LedgerUnavailableError as ``decode`` does."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise LedgerUnavailableError("a row of the ledger is damaged: not a JSON object")

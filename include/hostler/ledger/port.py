@@ -143,3 +143,25 @@ class Ledger(Protocol):
     def get_meta(self, key: str) -> str | None:
         """Returns the fact, or None."""
         ...
+
+    def swap_meta(self, key: str, expected: str | None, value: str) -> bool:
+        """Keeps the fact if it still is ``expected`` (None: not kept yet); returns whether it was."""
+        ...
+
+    def identity(self) -> str:
+        """Returns what tells this store from a copy of it elsewhere; empty when that cannot be known.
+
+        A dump that is restored has another identity. A copy of the store's own files may have the same.
+        """
+        ...
+
+    def claim_call(self, account: str, *, calls_per_s: float, burst: float) -> float:
+        """Takes one call from what all processes together may send to a cloud account.
+
+        Args:
+            calls_per_s: above 0, in the long run. burst: calls that may come at once after a rest, 1 or more.
+
+        Returns:
+            0 when the call may be made now; else seconds until it may be asked for again: nothing was taken.
+        """
+        ...

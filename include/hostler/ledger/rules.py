@@ -106,6 +106,18 @@ def check_caps(intent: Intent, caps: Caps, everyone: Spending, tenant: Spending)
     _hold("tenant_nodes", caps.tenant_nodes, tenant.nodes, 1)
 
 
+def next_call(full_at_s: float, now_s: float, *, calls_per_s: float, burst: float) -> tuple[float, float]:
+    """Returns (when the account's bucket would be full again after this call, seconds to wait); the first holds when the
+    second is 0.
+
+    Args:
+        full_at_s: as returned by the last call that was let through; 0 before the first. now_s: the ledger's clock.
+    """
+    after = max(full_at_s, now_s) + 1 / calls_per_s
+    wait_s = after - now_s - burst / calls_per_s
+    return after, max(0.0, wait_s)
+
+
 def stage(lease_id: str, records: Iterable[Record], rows: Mapping[RecordKey, Record]) -> tuple[Record, ...]:
     """Returns the records as they are to be stored, in order, with their next row_version.
 

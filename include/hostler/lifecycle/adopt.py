@@ -1,10 +1,10 @@
 """From a machine that the cloud shows to the rows that own it."""
 
 from dataclasses import replace
-from datetime import datetime
 
 from hostler.cloud.driver import Machine, MachineState
 from hostler.lifecycle.charge import Charge
+from hostler.lifecycle.clocks import end_time, launch_time
 from hostler.model.enums import IntentState, NodeState
 from hostler.model.lease import Event, Intent, Node
 
@@ -25,7 +25,7 @@ def node_of(charge: Charge, intent: Intent, machine: Machine) -> Node:
     login = charge.fleet.settings.login_of(intent.offering.cloud)
     state = STATES[machine.state]
     has_ended = state in {NodeState.TERMINATING, NodeState.GONE}
-    launched_at = machine.launched_at or now
+    launched_at = launch_time(machine, intent, now)
     return Node(
         node_name=intent.intent_id,
         lease_id=intent.lease_id,
@@ -40,14 +40,10 @@ def node_of(charge: Charge, intent: Intent, machine: Machine) -> Node:
         port=login.port,
         user=login.user,
         host_key=charge.fleet.identity.host_key_pair(intent.intent_id)[1],
-        ended_at=_ended_at(machine, now, launched_at) if state is NodeState.GONE else None,
+        ended_at=end_time(machine, launched_at, now) if state is NodeState.GONE else None,
         last_seen_at=now,
         ending_reason=f"the cloud took it: {machine.state_reason or machine.state}" if has_ended else None,
     )
-
-
-def _ended_at(machine: Machine, now: datetime, launched_at: datetime) -> datetime:
-    return max(machine.ended_at or now, launched_at)
 
 
 def owned_by(intent: Intent, machine: Machine) -> Intent:

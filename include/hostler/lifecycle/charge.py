@@ -127,6 +127,9 @@ class LedgerClock:
 
 async def all_of(works: Sequence[Awaitable[None]], *, at_once: int = 64) -> None:
     """Runs all to their end, at most ``at_once`` together, then raises the gravest error: one that ends the process first."""
+    if len(works) == 1:
+        await works[0]
+        return
     gate = asyncio.Semaphore(at_once)
 
     async def _one(work: Awaitable[None]) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from hostler.ledger.port import StockOut
-from hostler.lifecycle.slots import slots_of
+from hostler.lifecycle.slots import GIVEN_BACK, slots_of
 from hostler.model.enums import CapacityType, IntentState, NodeState
-from hostler.model.lease import LeaseView
+from hostler.model.lease import Intent, LeaseView
 from hostler.model.offering import Offering
 
 DECAY_BASE_S = 60
@@ -19,6 +19,15 @@ DECAY_CAP_S = 1800
 
 STOCK_ERRORS = frozenset({"InsufficientCapacityError", "SpotUnavailableError"})
 QUOTA_ERROR = "QuotaExceededError"
+NOTHING = "NothingCameOfItError"
+"""Error of an intent of which a look-up proved that nothing came."""
+
+SAME_AGAIN = 2
+TAKEN = ("the cloud took it", "the cloud takes it", "interruption announced")
+"""How the ending reasons of nodes begin that the cloud took."""
+
+YOUNG_S = 900
+AVOID_S = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +55,66 @@ def choose(view: LeaseView, stock_outs: Sequence[StockOut], now: datetime) -> Ch
     plan = view.lease.plan
     offerings = () if plan is None else plan.offerings
     quotas = _quota_refusals(view)
-    open_offerings = [o for o in offerings if not _quota_of(o, quotas) and not _bar_of(o, stock_outs, now)]
+    bars = [*stock_outs, *_came_to_nothing(view)]
+    open_offerings = [o for o in offerings if not _quota_of(o, quotas) and not _bar_of(o, bars, now)]
     for held in _held(view):
         if any(held.key == offering.key for offering in open_offerings):
             return Choice(offering=held)
     if open_offerings:
-        return Choice(offering=open_offerings[0])
-    return _none_open(offerings, quotas, stock_outs, now)
+        taken = _taken_early(view, now)
+        return Choice(offering=next((o for o in open_offerings if o.key not in taken), open_offerings[0]))
+    return _none_open(offerings, quotas, bars, now)
+
+
+def _came_to_nothing(view: LeaseView) -> list[StockOut]:
+    """Returns bars on offerings whose launches ended again and again in errors that nobody knows, and in no machine.
+
+    One is tried again at the same place; from the second in a row on, the next offering comes first, for a while.
+    """
+    rows: dict[str, list[Intent]] = {}
+    for intent in sorted(view.intents, key=lambda intent: intent.written_at):
+        rows.setdefault(intent.offering.key, []).append(intent)
+    bars = []
+    for key, intents in rows.items():
+        last = next((i for i, intent in enumerate(reversed(intents)) if intent.error != NOTHING), len(intents))
+        if last >= SAME_AGAIN:
+            wait_s = min(DECAY_CAP_S, DECAY_BASE_S * 2 ** min(last - SAME_AGAIN, 8))
+            until = intents[-1].settle_after + timedelta(seconds=wait_s)
+            bars.append(StockOut(subject=key, until=until, count=last, reason=f"{last} launches came to nothing"))
+    return bars
+
+
+def _taken_early(view: LeaseView, now: datetime) -> frozenset[str]:
+    """Returns offerings that lately lost a young node of this lease to the cloud: not barred, but others come first.
+
+    A node that is taken soon after its launch is no failed launch; the same zone would just take the next one, too.
+    """
+    return frozenset(
+        node.offering.key
+        for node in view.nodes
+        if node.ended_at is not None
+        and (node.ending_reason or "").startswith(TAKEN)
+        and (node.ended_at - node.launched_at).total_seconds() < YOUNG_S
+        and (now - node.ended_at).total_seconds() < AVOID_S
+    )
 
 
 def decayed_until(view: LeaseView, offering: Offering, now: datetime) -> tuple[datetime, int]:
-    """Returns until when a new stock-out of the offering bars it, and how many in a row this lease has met."""
-    count = 1
-    for intent in view.intents:
-        if intent.offering.key == offering.key and intent.state is IntentState.OWNED:
-            count = 1
-        elif intent.offering.key == offering.key and intent.error in STOCK_ERRORS:
-            count += 1
+    """Returns until when a new stock-out of the offering bars it, and how many in a row this lease has met.
+
+    Stock for a part of the gang, which was given back, is no stock: else a gang would go round zones with a part for ever.
+    """
+    given_back = {node.intent_id for node in view.nodes if (node.ending_reason or "").startswith(GIVEN_BACK)}
+    refused_at: set[datetime] = set()
+    for intent in sorted(view.intents, key=lambda intent: intent.written_at):
+        if intent.offering.key != offering.key:
+            continue
+        if intent.error in STOCK_ERRORS:
+            refused_at.add(intent.written_at)
+        elif intent.state is IntentState.OWNED and intent.intent_id not in given_back and refused_at:
+            is_later = intent.written_at > max(refused_at)
+            refused_at = set() if is_later else refused_at
+    count = len(refused_at) + 1
     wait_s = min(DECAY_CAP_S, DECAY_BASE_S * 2 ** min(count - 1, 8))
     return now + timedelta(seconds=wait_s), count
 

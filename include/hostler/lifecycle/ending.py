@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError, NodeNotOursError
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.events import words_of
+from hostler.lifecycle.limits import switched_off_at
 from hostler.lifecycle.step import Effect
 from hostler.model.enums import NodeState
 from hostler.model.lease import Intent, Node
@@ -58,7 +59,16 @@ async def _not_found(charge: Charge, node: Node, error: CloudError) -> Node:
     if is_young(intent, charge.now(), charge.memory.list_lag_s):
         charge.memory.hold(f"end:{node.node_name}", charge.now(), 5.0, "a young machine is not listed yet")
         return node
-    return await mark_gone(charge, node, f"terminate: {words_of(error)}", charge.now())
+    return await mark_gone(charge, node, f"terminate: {words_of(error)}", forgotten_at(charge, node))
+
+
+def forgotten_at(charge: Charge, node: Node) -> datetime:
+    """Returns when billing ended, as well as can be known, of a machine that the cloud knows no more.
+
+    Clouds forget a machine an hour or so after its end, and the end with it: it was no later than its own switch allowed.
+    """
+    latest = switched_off_at(charge.view, node) or charge.now()
+    return max(min(charge.now(), latest), node.launched_at)
 
 
 async def _refused(charge: Charge, node: Node, key: str, error: CloudError) -> Node:
@@ -73,7 +83,10 @@ async def _refused(charge: Charge, node: Node, key: str, error: CloudError) -> N
     if not is_news and suspected == node:
         return node  # one line a driver and cause: an hour of refusals is no storm of events
     event = charge.event("node.end_refused", words, slot_index=node.slot_index, retry_after_s=round(after_s))
-    return await charge.write_node("end-refused", suspected, event)
+    stored = await charge.write_node("end-refused", suspected, event)
+    if isinstance(error, LEAKS) and not node.is_leak_suspected:
+        await charge.fleet.offload(charge.fleet.tell)
+    return stored
 
 
 async def mark_gone(charge: Charge, node: Node, words: str, ended_at: datetime) -> Node:

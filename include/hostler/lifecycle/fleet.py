@@ -40,6 +40,8 @@ class LifecycleSettings:
         unattended_grace_s: how long a job goes on without anybody in charge of it.
         orphan_grace_s: how long ``reap`` leaves an unknown machine with our tag alone.
         slot_replacements: most nodes that may be replaced per slot after launch (boot, setup, validate, run).
+        run_replacements: most nodes that may be replaced in all slots of a run together.
+        reconcile_stale_s: nothing is bought when the last reconcile that was free to act is older than this; 0: never asked.
         logins: how nodes are reached, by cloud; a cloud that is not named has the default ``Login``.
         backup_uri, backup_endpoint_url, backup_region: where the agent ships to.
     """
@@ -58,6 +60,8 @@ class LifecycleSettings:
     unattended_grace_s: float = 1800
     orphan_grace_s: float = 600
     slot_replacements: int = 3
+    run_replacements: int = 20
+    reconcile_stale_s: float = 3600
     logins: Mapping[str, Login] = field(default_factory=dict)
     backup_uri: str = ""
     backup_endpoint_url: str | None = None
@@ -83,6 +87,7 @@ class Fleet:
         crash: called with a label before and after each effect and ledger write; the simulator raises in it; a no-op otherwise.
         secret: resolves a secret's name to its value, at the last moment; never logged.
         board: what many waiters ask alike.
+        tell: tells people, at once, what needs one and was not told yet; never raises, takes seconds at most.
         offload: where synchronous calls run; the simulator's runs them in place. seams: parts of other packages, bound late.
     """
 
@@ -100,3 +105,4 @@ class Fleet:
     offload: Offload = in_thread
     seams: Seams = field(default_factory=Seams)
     board: Board = field(default_factory=Board)
+    tell: Callable[[], None] = lambda: None

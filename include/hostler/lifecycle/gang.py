@@ -12,11 +12,14 @@ from hostler.lifecycle.events import shorten, words_of
 from hostler.lifecycle.look import check_node
 from hostler.lifecycle.next_run import WORKING, newest_job
 from hostler.lifecycle.step import Effect
-from hostler.model.enums import JobState, NodeState
+from hostler.model.enums import JobState, NodeState, Verdict
 from hostler.model.lease import Event, Job, Node
 from hostler.reach.port import JobStatus, ReachError
 
 T = TypeVar("T")
+
+SECOND_LOOK_S = 20.0
+"""A failed rank of a gang that looks whole is the workload's failure only when it still looks so after this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,8 @@ class Gang:
 
 async def gather_all(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Runs all to their end, at most 64 together, then raises the gravest error or returns the answers in order."""
+    if len(works) == 1:
+        return [await works[0]]
     gate = asyncio.Semaphore(64)
 
     async def _one(work: Coroutine[Any, Any, T]) -> T:
@@ -162,9 +167,46 @@ async def judge_failure(charge: Charge, gang: Gang, node: Node, status: JobStatu
         await end_now(charge, announced[0], f"interruption announced: {announced[1]}")
         return
     if status.state is JobState.FAILED:
-        await _fail(charge, gang, seen, status, words)
+        if await _is_confirmed(charge, gang, words):
+            await _fail(charge, gang, seen, status, words)
         return
     await break_off(charge, gang.progress(), seen, words)
+    await _distrust(charge, next(other for other in seen if other.node_name == node.node_name), words)
+
+
+async def _is_confirmed(charge: Charge, gang: Gang, words: str) -> bool:
+    """True at the second look. A rank often fails because a peer is being taken, which the cloud shows only seconds later."""
+    if gang.job.failing_since is not None:
+        return (gang.now - gang.job.failing_since).total_seconds() >= SECOND_LOOK_S
+    failing = replace(gang.progress(), failing_since=gang.now)
+    event = charge.event("job.failing", f"{words}; judged when no node turns out lost", job_id=gang.job.job_id)
+    await charge.write("job-failing", [failing], [event])
+    return False
+
+
+async def _distrust(charge: Charge, node: Node, words: str) -> None:
+    """The node cut its job off (a reboot, a killed supervisor, a lost disk): it is probed again before it works again."""
+    doubtful = replace(node, health=Verdict.UNKNOWN, health_reasons=(words,), unknown_probes=0)
+    event = charge.event("node.distrusted", words, slot_index=node.slot_index, provider_id=node.provider_id)
+    await charge.write_node("node-distrusted", doubtful, event)
+
+
+async def leave_taken(charge: Charge, gang: Gang) -> bool:
+    """When the cloud is about to take a node: all ranks write a checkpoint, ship it and stop, then the node is let go.
+
+    Returns:
+        True when the gang was broken off.
+    """
+    for node, answer in zip(gang.nodes, gang.answers, strict=True):
+        words = answer.notice if isinstance(answer, JobStatus) and answer.notice else None
+        if words is None and node.provider_id in charge.memory.taken:
+            words = charge.memory.notices.get(node.provider_id, "the cloud announced it")
+        if words is not None:
+            reason = f"interruption announced: {shorten(words)}"
+            await break_off(charge, gang.progress(), gang.nodes, f"{node.node_name}: {reason}")
+            await end_now(charge, node, reason)
+            return True
+    return False
 
 
 def _announced(charge: Charge, gang: Gang, seen: Sequence[Node]) -> tuple[Node, str] | None:

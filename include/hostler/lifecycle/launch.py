@@ -1,6 +1,7 @@
 """Phase ``launch``, the buying half: intents before calls, one call per intent, each answer taken at its word."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -23,6 +24,7 @@ from hostler.lifecycle.adopt import node_of, owned_by
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.choice import decayed_until, spot_siblings
 from hostler.lifecycle.events import shorten, words_of
+from hostler.lifecycle.freshness import why_stale
 from hostler.lifecycle.room import no_room
 from hostler.lifecycle.step import Effect
 from hostler.metrics.cost import SECONDS_PER_HOUR
@@ -37,6 +39,7 @@ LEAST_SLACK_S = 15
 """What must be left of it just before the call: for a process that is held up between the look at the clock and the call."""
 
 CAP_WAIT_S = 20
+STALE_WAIT_S = 60.0
 WITHDRAWN = "WithdrawnError"
 
 
@@ -45,9 +48,13 @@ async def open_intents(charge: Charge, effect: Effect) -> None:
     assert effect.offering is not None  # noqa: S101 - the pure core names one
     offering, count = effect.offering, len(effect.slots)
     ledger, tenant = charge.fleet.ledger, charge.lease.request.tenant
+    stale = await charge.fleet.offload(lambda: why_stale(charge.fleet))
+    if stale is not None:
+        charge.memory.hold("open", charge.now(), STALE_WAIT_S, stale)
+        return
     full = await charge.fleet.offload(lambda: no_room(ledger, charge.memory.caps, tenant, offering, count))
     if full is not None:
-        _hold_back(charge, full)
+        await _hold_back(charge, [], full)
         return
     inserted: list[Intent] = []
     for slot_index in effect.slots:
@@ -63,6 +70,8 @@ async def open_intents(charge: Charge, effect: Effect) -> None:
         except StaleWriteError:
             return  # another look at the rows decides again
     charge.memory.clear("open")
+    if charge.lease.held_back:
+        await charge.write("room", [replace(charge.lease, held_back=0)], [])
 
 
 async def _insert(charge: Charge, intent: Intent) -> Intent:
@@ -78,14 +87,17 @@ async def _insert(charge: Charge, intent: Intent) -> Intent:
 
 async def _take_back(charge: Charge, inserted: list[Intent], reason: str) -> None:
     """No room for the whole gang: what was written for a part of it is refused again, uncalled, and the lease waits."""
-    _hold_back(charge, reason)
     refused = [replace(intent, state=IntentState.REFUSED, error=WITHDRAWN, error_text=shorten(reason)) for intent in inserted]
-    await charge.write("withdraw", refused, [charge.event("lease.held_back", reason, slots=len(inserted))])
+    await _hold_back(charge, refused, reason)
 
 
-def _hold_back(charge: Charge, reason: str) -> None:
-    wait_s = CAP_WAIT_S + _spread(charge.lease.lease_id, charge.memory.tries.get("open", 0)) * CAP_WAIT_S
+async def _hold_back(charge: Charge, refused: Sequence[Intent], reason: str) -> None:
+    """Waits for room, and counts in the ledger how often in a row it had to."""
+    count = charge.lease.held_back + 1
+    wait_s = CAP_WAIT_S + _spread(charge.lease.lease_id, count) * CAP_WAIT_S
     charge.memory.hold("open", charge.now(), wait_s, reason)
+    events = [charge.event("lease.held_back", reason, slots=len(refused))] if refused else []
+    await charge.write("withdraw", [*refused, replace(charge.lease, held_back=count)], events)
 
 
 def _spread(lease_id: str, tries: int) -> float:

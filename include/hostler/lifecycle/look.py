@@ -9,7 +9,10 @@ from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError
 from hostler.cloud.tags import INTENT, LEASE
 from hostler.lifecycle.adopt import adopt
 from hostler.lifecycle.charge import Charge
-from hostler.lifecycle.ending import is_young
+from hostler.lifecycle.choice import NOTHING
+from hostler.lifecycle.clocks import end_time, launch_time
+from hostler.lifecycle.denied import note_denied
+from hostler.lifecycle.ending import forgotten_at, is_young
 from hostler.lifecycle.events import words_of
 from hostler.lifecycle.slots import has_reached, live_nodes
 from hostler.lifecycle.step import Effect
@@ -19,7 +22,10 @@ from hostler.model.lease import Event, Intent, Node, Record
 MISSES = 3
 """Lists in a row that must miss a machine before it is asked for by its id; only that answer makes it gone."""
 
-NOTHING = "NothingCameOfItError"
+INTERRUPTION, REBALANCE = "interruption", "rebalance"
+IMMINENT_S = 300.0
+"""A machine that the cloud takes within this is left at once: a spot notice comes two minutes before."""
+
 ALIVE = frozenset({MachineState.PENDING, MachineState.RUNNING})
 
 
@@ -32,6 +38,8 @@ async def look(charge: Charge, effect: Effect) -> None:
     for region, answer in zip(regions, answers, strict=True):
         if isinstance(answer, CloudError):
             _put_off(charge, effect.key, answer)
+            if isinstance(answer, CloudAuthError):
+                await note_denied(charge.fleet, charge.fence.holder, "/".join(region), answer, lease_id=charge.fence.lease_id)
         elif isinstance(answer, BaseException):
             raise answer
         else:
@@ -66,12 +74,25 @@ async def _hear_notices(charge: Charge, lists: dict[tuple[str, str], tuple[Machi
 
 
 async def _note(charge: Charge, node: Node | None, notice: Interruption) -> None:
-    if node is None or notice.provider_id in charge.memory.notices:
+    """Keeps a notice for this driver, and writes it once for the record."""
+    if node is None or notice.provider_id in charge.memory.taken:
+        return
+    if _is_imminent(notice, charge.now()):
+        charge.memory.taken.add(notice.provider_id)
+    if notice.provider_id in charge.memory.notices:
         return
     words = f"{notice.kind} announced for {notice.takes_effect_at or 'an unknown time'}"
     charge.memory.notices[notice.provider_id] = words
     event = charge.event("node.interruption_noticed", words, slot_index=node.slot_index, provider_id=notice.provider_id)
     await charge.fleet.offload(lambda: charge.fleet.ledger.append_events([event]))
+
+
+def _is_imminent(notice: Interruption, now: datetime) -> bool:
+    """True when the machine goes so soon that its job is better moved now."""
+    if notice.kind == REBALANCE:
+        return False
+    at = notice.takes_effect_at
+    return notice.kind == INTERRUPTION if at is None else at <= now + timedelta(seconds=IMMINENT_S)
 
 
 def _put_off(charge: Charge, key: str, error: CloudError) -> None:
@@ -102,7 +123,7 @@ async def _bring_up(charge: Charge, lists: dict[tuple[str, str], tuple[Machine, 
         if (node.offering.cloud, node.offering.region) not in lists:
             continue
         seen = by_id.get(node.provider_id)
-        after, words = await _missed(charge, node) if seen is None else _seen(node, seen, charge.now())
+        after, words = await _missed(charge, node) if seen is None else _seen(charge, node, seen)
         if after is not node:
             records.append(after)
         if words:
@@ -127,15 +148,20 @@ def _settle(charge: Charge, intent: Intent, machines: list[Machine], began_at: d
     return [replace(intent, state=IntentState.REFUSED, error=NOTHING, error_text=words)], [event]
 
 
-def _seen(node: Node, machine: Machine, now: datetime) -> tuple[Node, str]:
+def _launched_at(charge: Charge, node: Node, machine: Machine) -> datetime:
+    """Returns the launch by the ledger's clock; once known it moves only to an earlier time that the cloud names."""
+    intent = next(intent for intent in charge.view.intents if intent.intent_id == node.intent_id)
+    return min(node.launched_at, launch_time(machine, intent, charge.now()))
+
+
+def _seen(charge: Charge, node: Node, machine: Machine) -> tuple[Node, str]:
     """Returns the node brought up to what the cloud shows, and words when its state moved."""
-    fresh = replace(
-        node, address=machine.address or node.address, launched_at=machine.launched_at or node.launched_at, misses=0
-    )
+    now = charge.now()
+    fresh = replace(node, address=machine.address or node.address, launched_at=_launched_at(charge, node, machine), misses=0)
     reason = machine.state_reason or f"the cloud shows it {machine.state}"
     match machine.state:
         case MachineState.TERMINATED:
-            ended_at = max(machine.ended_at or now, fresh.launched_at)
+            ended_at = end_time(machine, fresh.launched_at, now)
             why = node.ending_reason or f"the cloud took it: {reason}"
             return replace(fresh, state=NodeState.GONE, ended_at=ended_at, ending_reason=why, is_leak_suspected=False), reason
         case MachineState.TERMINATING if node.state is not NodeState.TERMINATING:
@@ -165,11 +191,11 @@ async def _missed(charge: Charge, node: Node) -> tuple[Node, str]:
     except NodeNotFoundError as error:
         words = f"{MISSES} lists missed it and the cloud knows it no more: {words_of(error)}"
         why = node.ending_reason or f"the cloud took it: {words}"
-        ended_at = max(charge.now(), node.launched_at)
+        ended_at = forgotten_at(charge, node)
         return replace(missed, state=NodeState.GONE, ended_at=ended_at, ending_reason=why, is_leak_suspected=False), words
     except CloudError:
         return missed, ""
-    return _seen(node, machine, charge.now())
+    return _seen(charge, node, machine)
 
 
 async def check_node(charge: Charge, node: Node) -> Node:
@@ -185,7 +211,7 @@ async def check_node(charge: Charge, node: Node) -> Node:
         return node  # the lists decide with their misses; a young machine may be missing here
     except CloudError:
         return node
-    after, words = _seen(node, machine, charge.now())
+    after, words = _seen(charge, node, machine)
     if not words:
         return node
     event = charge.event(f"node.{after.state}", words, slot_index=node.slot_index, provider_id=node.provider_id)

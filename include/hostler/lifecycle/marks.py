@@ -30,6 +30,7 @@ async def fail(charge: Charge, effect: Effect) -> None:
     """Effect FAIL: keeps the first cause. After a refusal by the cloud itself, what exists is ended at once, best effort."""
     lease = replace(charge.lease, failure=charge.lease.failure or shorten(effect.reason))
     await charge.write("failed", [lease], [charge.event("lease.failed", effect.reason)])
+    await charge.fleet.offload(charge.fleet.tell)
     if charge.memory.fatal is not None:
         await all_of([_end_quietly(charge, node) for node in live_nodes(charge.view)])
 

@@ -15,7 +15,8 @@ PLAN_AGE_S = 900
 """A plan that bought nothing in this time is made anew: prices and offerings change."""
 
 CAP_PATIENCE = 3
-"""A partial gang that a cap keeps waiting is given back after so many tries: two halves would else wait for each other."""
+"""A partial gang that a cap keeps waiting is given back after so many tries: two halves would else wait for each other.
+Counted in the ledger: drivers come and go, and each would begin to count anew."""
 
 STOPPED_TEXT = "purchases are stopped for the whole deployment; `hostler resume` lifts it"
 
@@ -46,16 +47,27 @@ def prepare(view: LeaseView, now: datetime, settings: LifecycleSettings, memory:
     if isinstance(look, Effect):
         return (look,)
     slots = slots_of(view)
-    worn = next((slot for slot in slots if slot.replaced_count > settings.slot_replacements), None)
+    worn = _worn_out(slots, settings)
     if worn is not None:
-        text = f"slot {worn.index}: {settings.slot_replacements} replacements used up; the last node: {worn.last_fault}"
-        return (Effect(kind=Kind.FAIL, key="fail", reason=text),)
+        return (Effect(kind=Kind.FAIL, key="fail", reason=worn),)
     steps = _fill(view, slots, now, memory)
     handled = {step.slot_index for step in steps if isinstance(step, Effect)}
     for slot in slots:
         if slot.index not in handled:
             steps += node_step(slot, now, settings, memory, goal)
     return tuple(steps)
+
+
+def _worn_out(slots: tuple[Slot, ...], settings: LifecycleSettings) -> str | None:
+    """Returns which limit of replacements is used up, in words; None while none is."""
+    for slot in slots:
+        if slot.replaced_count > settings.slot_replacements:
+            return f"slot {slot.index}: {settings.slot_replacements} replacements used up; the last node: {slot.last_fault}"
+    total = sum(slot.replaced_count for slot in slots)
+    if total > settings.run_replacements:
+        last = next((slot.last_fault for slot in reversed(slots) if slot.last_fault), "")
+        return f"the run: {settings.run_replacements} replacements used up; the last node: {last}"
+    return None
 
 
 def _fill(view: LeaseView, slots: tuple[Slot, ...], now: datetime, memory: Memory) -> list[Step]:
@@ -67,7 +79,7 @@ def _fill(view: LeaseView, slots: tuple[Slot, ...], now: datetime, memory: Memor
     if memory.is_spending_stopped and calls:
         return _withdraw(calls, STOPPED_TEXT)
     choice = choose(view, memory.stock_outs, now)
-    is_stuck = _is_cap_stuck(memory) and len(missing) < len(slots)
+    is_stuck = view.lease.held_back >= CAP_PATIENCE and 0 < len(missing) < len(slots)
     if choice.offering is None or is_stuck:
         return _let_go(view, slots, choice, now, memory)
     wrong = [slot for slot in slots if _held_offering(slot) not in {None, choice.offering.key}]
@@ -133,7 +145,3 @@ def _held_offering(slot: Slot) -> str | None:
 
 def _is_ours_to_call(intent: Intent | None, memory: Memory) -> bool:
     return intent is not None and intent.state is IntentState.OPEN and intent.fence == memory.fence
-
-
-def _is_cap_stuck(memory: Memory) -> bool:
-    return memory.tries.get("open", 0) >= CAP_PATIENCE

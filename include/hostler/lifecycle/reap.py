@@ -4,10 +4,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from hostler.cloud.driver import CloudDriver, Machine, MachineState, SupportsForeignView
-from hostler.cloud.errors import CloudError
+from hostler.cloud.errors import CloudAuthError, CloudError
 from hostler.cloud.tags import LEASE, is_foreign
+from hostler.lifecycle.blast import claim_end
+from hostler.lifecycle.denied import note_denied
+from hostler.lifecycle.epoch import standing, take_epoch
 from hostler.lifecycle.events import make_event, words_of
 from hostler.lifecycle.fleet import Fleet
+from hostler.lifecycle.freshness import note_reconciled
 from hostler.lifecycle.reap_leases import push_leases
 from hostler.lifecycle.reap_machines import Sighting, judge_machine
 from hostler.lifecycle.reap_report import Finding, ReapReport
@@ -33,6 +37,8 @@ async def reconcile(fleet: Fleet, *, who: str, dry_run: bool) -> ReapReport:
     tick = Tick(fleet=fleet, who=who, at=await fleet.offload(fleet.ledger.now))
     machines = await tick.see_all()
     tick.report_only = await tick.why_report_only(machines, dry_run=dry_run)
+    if tick.report_only is None:
+        await tick.take_charge()
     leases, errors = await push_leases(fleet, who=who, report_only=tick.report_only)
     tick.findings += leases
     tick.errors += errors
@@ -51,12 +57,13 @@ async def reconcile(fleet: Fleet, *, who: str, dry_run: bool) -> ReapReport:
 def confirm_epoch(fleet: Fleet, *, who: str) -> None:
     """A person says that this ledger is the one and only of its deployment: from now on ``reconcile`` may end orphans."""
     fleet.ledger.set_meta(CONFIRMED, fleet.ledger.now().isoformat())
+    take_epoch(fleet, who=who, is_forced=True)
     fleet.ledger.append_events([make_event(None, who, "epoch.confirmed", "a person confirmed this ledger as the only one")])
 
 
 @dataclass(slots=True, kw_only=True)
 class Tick:
-    """One reap under way. ``ended``: machines ended so far, held against ``destroyed_per_tick``."""
+    """One reap under way."""
 
     fleet: Fleet
     who: str
@@ -64,7 +71,6 @@ class Tick:
     findings: list[Finding] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     report_only: str | None = None
-    ended: int = 0
 
     async def see_all(self) -> list[Sighting]:
         """Lists every machine of ours in every region, and names the foreign ones; a cloud that cannot be asked is an error."""
@@ -76,7 +82,16 @@ class Tick:
                     await self._name_foreign(driver, region)
                 except CloudError as error:
                     self.errors.append(f"{name}/{region}: {words_of(error)}")
+                    if isinstance(error, CloudAuthError):
+                        await note_denied(self.fleet, self.who, f"{name}/{region}", error)
         return machines
+
+    async def take_charge(self) -> None:
+        """Leaves word, in the ledger and in the backup store, that this ledger acts for the deployment now."""
+        trouble = await self.fleet.offload(lambda: take_epoch(self.fleet, who=self.who))
+        if trouble is not None:
+            self.errors.append(f"epoch object in the backup store: {trouble}")
+        await self.fleet.offload(lambda: note_reconciled(self.fleet, self.at))
 
     async def _list(self, driver: CloudDriver, region: str) -> tuple[Machine, ...]:
         return await self.fleet.offload(lambda: driver.list_nodes(region))
@@ -98,8 +113,17 @@ class Tick:
             return "dry run"
         if self.fleet.settings.mode is FleetMode.OBSERVE:
             return "mode: observe in fleet.yaml"
-        if await self.fleet.offload(lambda: self.fleet.ledger.get_meta(CONFIRMED)):
-            return None
+        found = await self.fleet.offload(lambda: standing(self.fleet))
+        is_confirmed = await self.fleet.offload(lambda: self.fleet.ledger.get_meta(CONFIRMED))
+        if found.refusal is not None or found.is_known or is_confirmed:
+            return found.refusal
+        doubt = await self._why_not_the_one(machines, found.trouble)
+        if doubt is None:
+            await self.fleet.offload(lambda: self.fleet.ledger.set_meta(CONFIRMED, self.at.isoformat()))
+        return doubt
+
+    async def _why_not_the_one(self, machines: list[Sighting], trouble: str | None) -> str | None:
+        """Returns what speaks against a ledger that nobody has confirmed yet; None when it has seen all and knows all."""
         verdicts = [await judge_machine(self.fleet, sighting, self.at) for sighting in machines if sighting.is_live]
         unknown = [verdict for verdict in verdicts if verdict is not None and verdict.kind == "orphan"]
         if unknown:
@@ -107,8 +131,10 @@ class Tick:
                 f"this ledger is new and does not know {len(unknown)} live machines of this deployment "
                 f"({unknown[0].subject} first): a person must confirm it (`hostler reap --confirm`)"
             )
-        if not self.errors:
-            await self.fleet.offload(lambda: self.fleet.ledger.set_meta(CONFIRMED, self.at.isoformat()))
+        if trouble is not None:
+            return f"this ledger is not confirmed yet, and the backup store cannot be asked: {trouble}"
+        if self.errors:
+            return f"this ledger is not confirmed yet, and not everything could be listed: {self.errors[0]}"
         return None
 
     async def treat(self, sighting: Sighting) -> None:
@@ -136,17 +162,17 @@ class Tick:
         if not first:
             await self.fleet.offload(lambda: ledger.set_meta(key, self.at.isoformat()))
             return "seen for the first time"
+        # By this ledger's clock alone: the cloud's own time of the launch is another clock, and may be hours off.
         seen_s = (self.at - datetime.fromisoformat(first)).total_seconds()
-        age_s = seen_s if machine.launched_at is None else (self.at - machine.launched_at).total_seconds()
-        if seen_s < TICK_GAP_S or age_s < settings.orphan_grace_s:
-            return f"{age_s:.0f} s old, grace is {settings.orphan_grace_s:.0f} s"
-        if self.ended >= settings.destroyed_per_tick:
+        grace_s = max(TICK_GAP_S, settings.orphan_grace_s)
+        if seen_s < grace_s:
+            return f"known for {seen_s:.0f} s, grace is {grace_s:.0f} s"
+        if not await self.fleet.offload(lambda: claim_end(self.fleet, machine.provider_id)):
             return f"limits.destroyed_per_tick is {settings.destroyed_per_tick}"
         return None
 
     async def _end(self, machine: Machine, finding: Finding) -> None:
         """Who, what, why and the evidence first; then the order."""
-        self.ended += 1
         driver = self.fleet.drivers[machine.cloud]
         event = make_event(
             machine.tags.get(LEASE),

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.events import shorten, words_of
-from hostler.lifecycle.gang import Gang, gather_all, heard, judge_failure, note_silence, or_silence
-from hostler.lifecycle.limits import seconds_left
+from hostler.lifecycle.gang import Gang, gather_all, heard, judge_failure, leave_taken, note_silence, or_silence
+from hostler.lifecycle.limits import EXPIRY_SLACK_S, seconds_left
 from hostler.lifecycle.next_run import WORKING, newest_job, ready_nodes
 from hostler.lifecycle.secret_names import variable_of
 from hostler.lifecycle.step import Effect
@@ -16,9 +16,6 @@ from hostler.model.enums import JobState
 from hostler.model.lease import Event, Job, Node, Record
 from hostler.reach.port import BackupTarget, JobOrder, JobStatus, ReachError
 from hostler.vault.port import KeyServiceError
-
-EXPIRY_SLACK_S = 900
-"""The dead man's switch fires this long after the lease's own limits: an orderly release comes first."""
 
 EXPIRY_MOST_S = 7 * 86400
 RENEW_S = 300
@@ -143,6 +140,8 @@ async def poll_job(charge: Charge, effect: Effect) -> None:
     bad = gang.ended_badly()
     if bad is not None:
         await judge_failure(charge, gang, *bad)
+        return
+    if not gang.is_done() and await leave_taken(charge, gang):
         return
     after = gang.progress()
     events: list[Event] = []

@@ -96,7 +96,8 @@ class Memory:
         not_before: by effect key, when it is worth trying again. tries: by effect key, in a row. notes: hindrances in words.
         called: intents whose launch call was made and answered "not made" (throttled): they can be withdrawn.
         statuses: by node, what it said last of its job.
-        notices: by provider id, an interruption that the cloud or the node announced.
+        notices: by provider id, an interruption that the cloud or the node announced. taken: those whose machine goes within
+            minutes; a maintenance of next week, or a mere advice, is not among them.
         fatal: the original error that ends the lease early; None while all is well.
     """
 
@@ -113,6 +114,7 @@ class Memory:
     notes: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, JobStatus] = field(default_factory=dict)
     notices: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
     fatal: str | None = None
 
     def hold(self, key: str, now: datetime, after_s: float, note: str = "") -> None:

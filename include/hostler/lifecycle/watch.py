@@ -1,6 +1,7 @@
 """Watches a lease for a trigger: reads only, and says when ``converge`` is worth calling again."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,6 +9,7 @@ from datetime import datetime, timedelta
 from hostler.cloud.driver import MachineState
 from hostler.cloud.errors import CloudError
 from hostler.cloud.tags import LEASE
+from hostler.ledger.errors import LedgerUnavailableError
 from hostler.lifecycle.choice import choose
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.gang import gather_all, or_silence
@@ -22,7 +24,12 @@ from hostler.model.enums import NodeState, Phase
 from hostler.model.lease import Job, LeaseView, Node
 from hostler.reach.port import JobStatus, ReachError
 
+_log = logging.getLogger(__name__)
+
 LOOK_S = 60.0
+LEDGER_PAUSE_S = 15.0
+"""Pause before the next look while the ledger cannot be reached."""
+
 RUNS = frozenset({MachineState.PENDING, MachineState.RUNNING})
 SHORTEST_S = 0.01
 """A rest shorter than this is over: a clock may not show it pass."""
@@ -37,14 +44,24 @@ async def watch(fleet: Fleet, lease_id: str, until: Phase, *, min_s: float, max_
         min_s: seconds, 0 or more; 6 or more behind a worker's deferral (see ``dag-shape``: apache/airflow#72716).
         max_s: seconds, above ``min_s``; keep it at 300 or less: a lease that nobody drives for 900 s counts as unattended.
 
+    While the ledger is away it goes on waiting, past ``max_s``: a worker could do nothing, and would spend the task's retries.
+
     Raises:
-        LeaseNotFoundError: no such lease. LedgerUnavailableError: yield nothing and fail the trigger; the step is retried.
+        LeaseNotFoundError: no such lease.
     """
     clock = asyncio.get_running_loop().time
     began = clock()
-    watcher = Watcher(fleet=fleet, until=until, first=await fleet.offload(lambda: fleet.ledger.view(lease_id)))
+    watcher: Watcher | None = None
     while True:
-        reason, pause_s = await watcher.look()
+        try:
+            if watcher is None:
+                first = await fleet.offload(lambda: fleet.ledger.view(lease_id))
+                watcher = Watcher(fleet=fleet, until=until, first=first)
+            reason, pause_s = await watcher.look()
+        except LedgerUnavailableError as error:
+            _log.warning("the ledger is away, next look in %.0f s: %s", LEDGER_PAUSE_S, error)
+            await fleet.sleep(LEDGER_PAUSE_S)
+            continue
         gone_s = clock() - began
         if reason is not None:
             await fleet.sleep(max(0.0, min_s - gone_s))

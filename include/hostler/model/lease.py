@@ -58,6 +58,7 @@ class Lease:
         release_reason: why ``draining`` began; never overwritten.
         wrapped_data_key: the lease's data key under the key service's key, base64; safe to store.
         wait_since, wait_reason: what the lease is waiting for, and from when; None when it is not.
+        held_back: times in a row that a cap left no room for what the gang lacks; 0 once there was room.
     """
 
     lease_id: str
@@ -78,6 +79,7 @@ class Lease:
     wrapped_data_key: str | None = None
     wait_since: datetime | None = None
     wait_reason: str | None = None
+    held_back: int = 0
     row_version: int = 0
     version: int = LEASE_VERSION
 
@@ -177,6 +179,7 @@ class Job:
         shipped_step: newest checkpoint that is safely in the store; None when there is none.
         metrics: the workload's last numbers as name and value pairs (``accuracy``, ``loss``).
         weights_sha256: hash of the final weights, when the workload reports one.
+        failing_since: when a rank was first seen failed on a gang that looked whole; judged only at a second look.
     """
 
     job_id: str
@@ -195,6 +198,7 @@ class Job:
     metrics: tuple[tuple[str, float], ...] = ()
     weights_sha256: str | None = None
     error: str | None = None
+    failing_since: datetime | None = None
     row_version: int = 0
 
 

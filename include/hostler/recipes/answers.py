@@ -1,7 +1,6 @@
 """Reads what nodes answer. A node may be sick or not ours any more: nothing in an answer is taken on trust."""
 
 import base64
-import binascii
 import json
 import math
 import re
@@ -105,7 +104,7 @@ def log_piece(found: Mapping[str, Any]) -> tuple[bytes, int]:
     following = _whole(found.get("next_offset"))
     try:
         data = base64.b64decode(str(found.get("data")), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # binascii's own is one, and text that is not ASCII raises the plain one
         raise NodeAgentError("unreadable log bytes") from error
     if following is None:
         raise NodeAgentError("log bytes without a next offset")

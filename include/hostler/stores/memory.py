@@ -19,11 +19,13 @@ class MemoryLedger:
     """Implements ``hostler.ledger.port.Ledger``. Thread-safe; every call is one step under one lock.
 
     Attributes:
-        clock: gives the ledger's time, aware UTC.
+        clock: gives the ledger's time, aware UTC. name: its identity.
     """
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(self, clock: Callable[[], datetime], name: str = "memory") -> None:
         self.clock = clock
+        self.name = name
+        self._full_at_s: dict[str, float] = {}
         self._lock = threading.RLock()
         self._rows: dict[str, dict[RecordKey, Record]] = {}
         self._fences: dict[str, int] = {}
@@ -158,6 +160,27 @@ class MemoryLedger:
         with self._lock:
             return self._meta.get(key)
 
+    def swap_meta(self, key: str, expected: str | None, value: str) -> bool:
+        """See the port."""
+        with self._lock:
+            if self._meta.get(key) != expected:
+                return False
+            self._meta[key] = value
+            return True
+
+    def identity(self) -> str:
+        """See the port."""
+        return self.name
+
+    def claim_call(self, account: str, *, calls_per_s: float, burst: float) -> float:
+        """See the port."""
+        with self._lock:
+            full_at_s = self._full_at_s.get(account, 0.0)
+            after, wait_s = rules.next_call(full_at_s, self.now().timestamp(), calls_per_s=calls_per_s, burst=burst)
+            if wait_s == 0:
+                self._full_at_s[account] = after
+            return wait_s
+
     def _table(self, lease_id: str) -> dict[RecordKey, Record]:
         if lease_id not in self._rows:
             raise LeaseNotFoundError(f"no lease {lease_id!r}")
@@ -166,11 +189,13 @@ class MemoryLedger:
     def _lease(self, lease_id: str) -> Lease:
         row = self._table(lease_id)["lease", lease_id]
         assert isinstance(row, Lease)  # noqa: S101 - the key names the table
-        return replace(row, fence=self._fences[lease_id])
+        return row if row.fence == self._fences[lease_id] else replace(row, fence=self._fences[lease_id])
 
     def _shown(self, row: Record) -> Record:
         """Returns a row as it leaves the ledger: a lease with its newest fence."""
-        return replace(row, fence=self._fences[row.lease_id]) if isinstance(row, Lease) else row
+        if isinstance(row, Lease) and row.fence != self._fences[row.lease_id]:
+            return replace(row, fence=self._fences[row.lease_id])
+        return row
 
     def _append(self, events: Sequence[Event]) -> None:
         for event in events:

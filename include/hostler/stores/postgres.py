@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, func, insert, select, update
+from sqlalchemy import Connection, Float, Table, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from hostler.ledger import rules
@@ -18,8 +18,8 @@ from hostler.stores import purchase, rows
 from hostler.stores.database import Database
 from hostler.stores.faults import guarded
 from hostler.stores.locks import EVENTS, PURCHASE, take_lock
+from hostler.stores.tables import call_rates, leases, meta, stock_outs, switches
 from hostler.stores.tables import events as event_table
-from hostler.stores.tables import leases, meta, stock_outs, switches
 
 POOL_SIZE: Final = 8
 """Connections of a process at most; opened when needed, so that a quiet process holds one."""
@@ -187,6 +187,40 @@ class PostgresLedger:
         """See the port."""
         with self._database.read() as connection:
             return connection.scalar(select(meta.c.value).where(meta.c.key == key))
+
+    @guarded
+    def swap_meta(self, key: str, expected: str | None, value: str) -> bool:
+        """See the port."""
+        with self._database.change() as connection:
+            if expected is None:
+                added = upsert(meta).values(key=key, value=value).on_conflict_do_nothing(index_elements=["key"])
+                return connection.scalar(added.returning(meta.c.key)) is not None
+            kept = update(meta).where(meta.c.key == key, meta.c.value == expected).values(value=value)
+            return connection.scalar(kept.returning(meta.c.key)) is not None
+
+    @guarded
+    def identity(self) -> str:
+        """See the port: the server's own number, and the database's in it; both are given anew where a dump is restored."""
+        wanted = text(
+            "SELECT system_identifier || '/' || oid FROM pg_control_system(), pg_database WHERE datname = current_database()"
+        )
+        with self._database.read() as connection:
+            return str(connection.scalar(wanted))
+
+    @guarded
+    def claim_call(self, account: str, *, calls_per_s: float, burst: float) -> float:
+        """See the port. One row an account; its lock makes callers come one after the other."""
+        at_s = func.extract("epoch", func.clock_timestamp()).cast(Float)
+        with self._database.change() as connection:
+            first = upsert(call_rates).values(account=account, full_at_s=0.0)
+            connection.execute(first.on_conflict_do_nothing(index_elements=["account"]))
+            row = select(call_rates.c.full_at_s, at_s).where(call_rates.c.account == account).with_for_update()
+            full_at_s, now_s = connection.execute(row).one()
+            after, wait_s = rules.next_call(full_at_s, now_s, calls_per_s=calls_per_s, burst=burst)
+            if wait_s == 0:
+                mine = update(call_rates).where(call_rates.c.account == account)
+                connection.execute(mine.values(full_at_s=after))
+            return wait_s
 
 
 def _utc(moment: datetime | None) -> datetime:

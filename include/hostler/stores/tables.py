@@ -10,6 +10,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
+    Float,
     ForeignKey,
     Identity,
     Index,
@@ -26,7 +27,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 SCHEMA: Final = "hostler"
 VERSION_TABLE: Final = "schema_version"
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 """The migration that this program's tables are at."""
 
 metadata = MetaData(
@@ -142,3 +143,8 @@ stock_outs = Table(
 switches = Table("switches", metadata, Column("name", Text, primary_key=True), Column("is_on", Boolean, nullable=False))
 
 meta = Table("meta", metadata, Column("key", Text, primary_key=True), _text("value"))
+
+call_rates = Table(
+    "call_rates", metadata, Column("account", Text, primary_key=True), Column("full_at_s", Float, nullable=False)
+)
+"""When each cloud account's bucket of calls would be full again, as seconds since 1970 (``ledger.rules.next_call``)."""

@@ -31,6 +31,13 @@ class ObjectStore(Protocol):
         """Writes an object; with ``if_absent`` raises FileExistsError when it is there already."""
         ...
 
+    def replace(self, key: str, content: bytes, *, expected: bytes | None) -> bool:
+        """Writes an object if it still is ``expected`` (None: not there yet); returns whether it was.
+
+        A store that cannot do so in one step does it in two: then the later of two writers at one moment wins.
+        """
+        ...
+
     def get(self, key: str) -> bytes:
         """Reads an object whole. Raises FileNotFoundError."""
         ...

@@ -1,5 +1,6 @@
 """The backup store as the controller sees it: a folder (``file://``) or a bucket prefix (``s3://``)."""
 
+import fcntl
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -62,6 +63,21 @@ class FileStore:
         finally:
             temporary.unlink(missing_ok=True)
 
+    def replace(self, key: str, content: bytes, *, expected: bytes | None) -> bool:
+        """See the port; one writer at a time, by a lock file."""
+        path = self._folder / check_key(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_name(f".{path.name}.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                found: bytes | None = path.read_bytes()
+            except FileNotFoundError:
+                found = None
+            if found != expected:
+                return False
+            self.put(key, content)
+            return True
+
     def get(self, key: str) -> bytes:
         """Reads an object whole. Raises FileNotFoundError."""
         return (self._folder / check_key(key)).read_bytes()
@@ -105,6 +121,24 @@ class S3Store:
             if _code(error) in _TAKEN:
                 raise FileExistsError(f"{self.uri}: {key}") from error
             raise
+
+    def replace(self, key: str, content: bytes, *, expected: bytes | None) -> bool:
+        """See the port. Source: S3 user guide, "Add preconditions to S3 operations with conditional requests"."""
+        try:
+            if expected is None:
+                self.put(key, content, if_absent=True)
+                return True
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + check_key(key))
+            if answer["Body"].read() != expected:
+                return False
+            self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=content, IfMatch=answer["ETag"])
+        except FileExistsError:
+            return False
+        except self._client.exceptions.ClientError as error:
+            if _code(error) in _TAKEN | _GONE:
+                return False
+            raise
+        return True
 
     def get(self, key: str) -> bytes:
         """Reads an object whole. Raises FileNotFoundError."""

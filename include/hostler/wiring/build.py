@@ -7,11 +7,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from hostler.cloud.driver import CloudDriver
+from hostler.cloud.driver import CloudDriver, SupportsPace
+from hostler.cloud.errors import CloudUnavailableError
 from hostler.cloud.registry import load_driver
 from hostler.cloud.session import SessionSource
-from hostler.config.clouds import ReachSettings
+from hostler.config.clouds import CloudSettings, ReachSettings
 from hostler.config.schema import FleetFile
+from hostler.ledger.errors import LedgerError
+from hostler.ledger.port import Ledger
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.seams import Seams
 from hostler.reach.port import Target
@@ -22,6 +25,7 @@ from hostler.stores.postgres import PostgresLedger
 from hostler.vault.local import LocalKeys
 from hostler.vault.port import ObjectStore
 from hostler.vault.stores import open_store
+from hostler.wiring.notices import tell_quietly
 from hostler.wiring.prices import AcceptedPrices
 from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
 
@@ -43,10 +47,11 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
     keys = LocalKeys(fleet.keys.folder.expanduser())
     settings = lifecycle_settings(fleet)
     transport = SshTransport(partial(keys.user_certificate, PRINCIPAL))
+    ledger = PostgresLedger(ledger_url(fleet))
     return Fleet(
         settings=settings,
-        ledger=PostgresLedger(ledger_url(fleet)),
-        drivers=_drivers(fleet, sessions),
+        ledger=ledger,
+        drivers=_drivers(fleet, sessions, ledger),
         nodes=SshNodeControl(transport, jumps=_jumps(fleet)),
         keys=keys,
         identity=keys,
@@ -55,6 +60,7 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         sleep=asyncio.sleep,
         secret=secret,
         seams=Seams(with_prices=AcceptedPrices(fleet)),
+        tell=partial(tell_quietly, ledger, fleet),
     )
 
 
@@ -71,11 +77,27 @@ def open_fleet() -> Iterator[Fleet]:
             fleet.ledger.close()
 
 
-def _drivers(fleet: FleetFile, sessions: SessionSource) -> Mapping[str, CloudDriver]:
-    return {
-        name: load_driver(name)(deployment=fleet.deployment, settings=settings, sessions=sessions)
-        for name, settings in fleet.clouds.items()
-    }
+def _drivers(fleet: FleetFile, sessions: SessionSource, ledger: Ledger) -> Mapping[str, CloudDriver]:
+    made: dict[str, CloudDriver] = {}
+    for name, settings in fleet.clouds.items():
+        made[name] = load_driver(name)(deployment=fleet.deployment, settings=settings, sessions=sessions)
+        if isinstance(made[name], SupportsPace):
+            made[name].pace_with(partial(claim_call, ledger, name, settings))  # type: ignore[attr-defined] # asked above
+    return made
+
+
+def claim_call(ledger: Ledger, name: str, settings: CloudSettings) -> float:
+    """Takes one API call from what the account may be sent; returns seconds to wait, 0 when it was taken.
+
+    Raises:
+        CloudUnavailableError: the ledger, which counts for all processes, cannot be asked: nothing is sent.
+    """
+    try:
+        return ledger.claim_call(
+            f"{name}/{settings.connection or 'default'}", calls_per_s=settings.calls_per_s, burst=settings.calls_burst
+        )
+    except LedgerError as error:
+        raise CloudUnavailableError(f"calls to {name} cannot be counted: {error}") from error
 
 
 def _store(fleet: FleetFile, sessions: SessionSource) -> ObjectStore:

@@ -1,11 +1,23 @@
 """From fleet.yaml's ``notify`` block to the webhook."""
 
+import logging
 import os
 
 from hostler.config.schema import FleetFile
 from hostler.exporters.webhook import NotifyError, notify
+from hostler.ledger.errors import LedgerError
 from hostler.ledger.port import Ledger
 from hostler.wiring.settings import read_fleet_file
+
+_log = logging.getLogger(__name__)
+
+
+def tell_quietly(ledger: Ledger, fleet_file: FleetFile) -> None:
+    """As ``tell_people``, in the midst of other work: what goes wrong is logged, and the next call tells again."""
+    try:
+        tell_people(ledger, fleet_file)
+    except (NotifyError, LedgerError) as error:
+        _log.warning("nobody could be told: %s", error)
 
 
 def tell_people(ledger: Ledger, fleet_file: FleetFile | None = None) -> int:

@@ -7,6 +7,8 @@ import functools
 import io
 import os
 import threading
+import time
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -24,6 +26,7 @@ from moto.core.model_instances import reset_model_data
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 from moto.ec2.responses import EC2Response
+from moto.events.models import events_backends
 from moto.moto_server.werkzeug_app import BackendRequest, DomainDispatcherApplication, create_backend_app
 from werkzeug.test import run_wsgi_app
 
@@ -90,6 +93,31 @@ def reset() -> None:
     """Empties moto: its state is the process's, not the server's."""
     BackendDict.reset()
     reset_model_data()
+
+
+def send_event(region: str, kind: str, detail: dict[str, Any]) -> None:
+    """Puts an event of EC2 on the region's default bus: rules that match it send it to their targets, queues for example.
+
+    Source: EC2 user guide, "Spot Instance interruption notices", the event's example.
+    """
+    machine = str(detail["instance-id"])
+    event: Any = {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": kind,
+        "source": "aws.ec2",
+        "account": ACCOUNT,
+        "time": time.time(),
+        "region": region,
+        "resources": [f"arn:aws:ec2:{region}:{ACCOUNT}:instance/{machine}"],
+        "detail": detail,
+    }
+    for rule in events_backends[ACCOUNT][region].describe_event_bus("default").rules.values():
+        if rule.state == "ENABLED":
+            # moto asks for a field that is no part of the event unless the target transforms its input.
+            has_transform = any("InputTransformer" in target for target in rule.targets)
+            extra = {"ingestion-time": event["time"]} if has_transform else {}
+            rule.send_to_targets({**event, **extra}, transform_input=has_transform)
 
 
 def backend(region: str) -> Any:

@@ -7,7 +7,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from hostler.lifecycle.watch import watch
 from hostler.model.enums import Phase
-from hostler_sensors.fleet_access import shared_fleet
+from hostler_sensors.fleet_access import patient_fleet
 
 MIN_AFTER_DEFERRAL_S = 6.0
 """No event sooner after a worker deferred: Airflow 3.3.2 takes it for a lost task. Source: apache/airflow#72716; measured:
@@ -43,7 +43,7 @@ class ConvergeTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yields one event when the step should converge again."""
-        fleet = await shared_fleet()
+        fleet = await patient_fleet()
         longest_s = min(max(self.retry_after_s, MIN_AFTER_DEFERRAL_S + 1), MAX_WATCH_S)
         reason = await watch(fleet, self.lease_id, Phase(self.phase), min_s=MIN_AFTER_DEFERRAL_S, max_s=longest_s)
         yield fired(self.lease_id, reason)

@@ -16,7 +16,7 @@ from hostler.lifecycle.slots import slots_of
 from hostler.model.enums import Phase
 from hostler.model.lease import Event, LeaseView, lease_id_for
 from hostler.model.request import RunRef
-from hostler_sensors.fleet_access import shared_fleet
+from hostler_sensors.fleet_access import LEDGER_PAUSE_S, patient_fleet, shared_fleet
 from hostler_sensors.run_identity import holder_of
 from hostler_sensors.triggers.converge import MIN_AFTER_DEFERRAL_S, fired
 
@@ -25,9 +25,6 @@ FOLLOW_S = 240.0
 
 WORKER_ONLY = frozenset({"write:intent:before", "launch:before", "terminate:before"})
 """Labels of ``Fleet.crash`` before what only a worker does: the triggerer's cloud permissions are for reading."""
-
-LEDGER_PAUSE_S = 15.0
-"""Pause before the next look while the ledger cannot be reached."""
 
 
 class WorkerNeededError(Exception):
@@ -63,7 +60,7 @@ class RunTrigger(BaseTrigger):
         """Yields one event when the job has ended, a node is missing, or the lease is somebody else's now."""
         loop = asyncio.get_running_loop()
         not_before = loop.time() + self.quiet_s
-        reason = await self._follow(without_purchases(await shared_fleet()))
+        reason = await self._follow(without_purchases(await patient_fleet()))
         await asyncio.sleep(max(0.0, not_before - loop.time()))
         yield fired(self._lease_id, reason)
 

@@ -153,15 +153,15 @@ def test_job_when_its_main_process_ends_then_its_children_end_too(agent):
     until(lambda: agent.processes() == {agent.daemon()})
 
 
-def test_job_when_its_supervisor_is_killed_then_is_failed_with_words_and_ended(agent):
+def test_job_when_its_supervisor_is_killed_then_is_stopped_not_failed_with_words_and_ended(agent):
     agent.start("j1", "sleep 300")
     agent.until_state("j1", "running")
     os.kill(agent.supervisor("j1"), signal.SIGKILL)
     told = agent.status("j1")
-    assert told["state"] == "failed"
+    assert told["state"] == "stopped"
     assert "supervisor" in told["error"]
     until(lambda: agent.processes() == {agent.daemon()})
-    assert agent.start("j1", "true")["state"] == "failed"
+    assert agent.start("j1", "true")["state"] == "stopped"
 
 
 def test_job_when_node_was_rebooted_then_says_so_and_resumes_only_when_it_may(agent):
@@ -173,7 +173,7 @@ def test_job_when_node_was_rebooted_then_says_so_and_resumes_only_when_it_may(ag
         path = agent.job(job_id) / "supervisor.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "boot_id": "an earlier one"}))
     assert "started anew" in agent.status("j1")["error"]
-    assert agent.ask("resume", job_id="j1")["state"] == "failed"
+    assert agent.ask("resume", job_id="j1")["state"] == "stopped"
     assert agent.status("j2")["may_resume"] is True
     assert agent.ask("resume", job_id="j2")["state"] in {"starting", "running"}
     agent.until_state("j2", "succeeded")
@@ -185,7 +185,7 @@ def test_job_when_node_is_shut_down_then_saves_and_is_not_taken_for_done(agent):
     until(lambda: agent.written("j1", "report").get("step", 0) > 3)
     os.kill(agent.supervisor("j1"), signal.SIGTERM)
     told = agent.until_state("j1", "failed", "succeeded", "stopped")
-    assert (told["state"], told["exit_code"]) == ("failed", 0)
+    assert (told["state"], told["exit_code"]) == ("stopped", 0)
     assert "shut down" in told["error"]
     assert list((agent.job("j1") / "checkpoints").glob("step-*"))
 

@@ -1,10 +1,11 @@
 """How this driver calls Amazon: one attempt, bounded in time, errors drawn, lists read to the end."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hostler.catalog.aws_quota import Quota
+from hostler.cloud.errors import CloudThrottledError
 from hostler.cloud.session import SessionSource
 from hostler.drivers.aws.classify import Effect, drawn
 
@@ -13,6 +14,9 @@ CONNECT_SHARE = 3
 
 PAGE_SIZE = 1000
 """Most that DescribeInstances gives a page. Source: EC2 API reference, MaxResults."""
+
+OWN_RATE = "OwnCallRate"
+"""Code of the error that our own rate draws, to be told from the cloud's throttling."""
 
 POOL_SIZE = 32
 """Connections kept a region: ``lifecycle`` calls a driver from that many threads at most."""
@@ -35,6 +39,19 @@ class Calls:
         self._options: object | None = None
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
+        self._claim: Callable[[], float] | None = None
+
+    def pace_with(self, claim: Callable[[], float]) -> None:
+        """See ``cloud.driver.SupportsPace``. A page of a list is a call."""
+        self._claim = claim
+
+    def _take_turn(self, operation: str, region: str) -> None:
+        """Raises CloudThrottledError when our own rate leaves no call for now; nothing is sent then."""
+        wait_s = 0.0 if self._claim is None else self._claim()
+        if wait_s > 0:
+            raise CloudThrottledError(
+                f"{operation} in {region}: not sent, calls_per_s of fleet.yaml is used up", code=OWN_RATE, retry_after_s=wait_s
+            )
 
     def call(
         self,
@@ -54,6 +71,7 @@ class Calls:
         Raises:
             CloudError: drawn; the SDK's error is its cause.
         """
+        self._take_turn(operation, region)
         # Without a client nothing can have been sent, whatever the call would do.
         with drawn(f"client for {service} in {region}", "read"):
             client = self._client(service, region)
@@ -72,12 +90,17 @@ class Calls:
         Raises:
             CloudError: drawn; a list that broke off is no list.
         """
+        self._take_turn(operation, region)
         with drawn(f"client for {service} in {region}", "read"):
             client = self._client(service, region)
         with drawn(f"{operation} in {region}", "read"):
             paginator = client.get_paginator(operation)
-            pages = paginator.paginate(PaginationConfig={"PageSize": page_size or self._page_size}, **arguments)
-            return [item for page in pages for item in page.get(key, ())]
+            items: list[Mapping[str, Any]] = []
+            for page in paginator.paginate(PaginationConfig={"PageSize": page_size or self._page_size}, **arguments):
+                items += page.get(key, ())
+                if page.get("NextToken"):
+                    self._take_turn(operation, region)
+            return items
 
     def _client(self, service: str, region: str) -> Any:
         """Returns the client of a service in a region, made at the first call."""

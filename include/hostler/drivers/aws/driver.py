@@ -27,6 +27,7 @@ from hostler.drivers.aws.lookups import Lookups
 from hostler.drivers.aws.offers import Offers
 from hostler.drivers.aws.orders import run_request
 from hostler.drivers.aws.settings import AwsSettings
+from hostler.drivers.aws.warnings_queue import WarningsQueue
 from hostler.model.offering import Offering
 
 _log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def build(*, deployment: str, settings: AwsSettings, sessions: SessionSource) ->
     Raises:
         CloudConfigError: ``clouds.aws.tags`` would mark our machines as another owner's.
     """
-    claimed = sorted(key for key in settings.tags if key.startswith((*OWNER_PREFIXES, "aws:")))
+    claimed = sorted(key for key in settings.tags if key.lower().startswith((*OWNER_PREFIXES, "aws:")))
     if claimed:
         raise CloudConfigError(f"clouds.aws.tags: {', '.join(claimed)} marks machines as another owner's; choose other keys")
     return AwsDriver(deployment=deployment, settings=settings, sessions=sessions)
@@ -84,6 +85,11 @@ class AwsDriver:
         )
         self._lookups = Lookups(self._calls, settings, clock)
         self._offers = Offers(self._calls, self._lookups, settings)
+        self._warnings = WarningsQueue(self._calls, settings.queue_for)
+
+    def pace_with(self, claim: Callable[[], float]) -> None:
+        """See ``SupportsPace``."""
+        self._calls.pace_with(claim)
 
     def list_offerings(self, query: OfferingQuery) -> tuple[Offering, ...]:
         """See ``CloudDriver.list_offerings``. On-demand prices are those of the catalog; where it has none they are None."""
@@ -150,6 +156,7 @@ class AwsDriver:
             if not ids:
                 return ()
             found = [
+                *self._warnings.read(region),
                 *notices.of_spot_requests(self._spot_requests(region), region, now),
                 *notices.of_instances(instances, region, now),
                 *notices.of_statuses(self._scheduled(region), region, now),

@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from hostler.config.clouds import CloudSettings, StrictModel, Tags
 from hostler.model.enums import CapacityType
 
+QueueUrl = Annotated[str, Field(pattern=r"^https?://\S+$", max_length=1024)]
+
 
 class Selection(StrictModel):
     """Names things either by id or by tag; exactly one of the two.
@@ -36,6 +38,8 @@ class AwsSettings(CloudSettings):
         kms_key: key of the root volume; None: the account's default EBS key. Volumes are always encrypted.
         reservations: capacity reservation ids for capacity type ``reserved``.
         approve_capacity_blocks: must be true before a capacity block is used: it is paid in advance and not refunded.
+        interruption_queue: address of an SQS queue to which EventBridge sends spot interruption warnings, or one per region;
+            None: notices are asked of EC2 and heard on the node alone.
         call_timeout_s: connect plus read time-out of one call, 5 to 120.
     """
 
@@ -46,6 +50,7 @@ class AwsSettings(CloudSettings):
     kms_key: str | None = None
     reservations: tuple[str, ...] = ()
     approve_capacity_blocks: bool = False
+    interruption_queue: QueueUrl | dict[str, QueueUrl] | None = None
     root_volume_gib: Annotated[int, Field(ge=8, le=16384)] = 200
     call_timeout_s: Annotated[float, Field(ge=5, le=120)] = 30
 
@@ -56,6 +61,12 @@ class AwsSettings(CloudSettings):
         if CapacityType.RESERVED in self.capacity_types and not self.reservations:
             raise ValueError("capacity_types has 'reserved': name the reservations")
         return self
+
+    def queue_for(self, region: str) -> str | None:
+        """Returns the address of the region's queue of interruption warnings; None when there is none."""
+        if isinstance(self.interruption_queue, dict):
+            return self.interruption_queue.get(region)
+        return self.interruption_queue
 
     def image_for(self, region: str) -> str:
         """Returns the AMI id or ``ssm:/path`` for the region."""

@@ -57,6 +57,7 @@ class FakeCloud:
         zones: region -> zones. stock: (zone, type, capacity type) -> machines that may live at once; missing: no limit.
         quotas: (region, capacity type) -> vCPUs that may live at once; missing: no limit.
         boot_s, ending_s: how long a machine is ``pending`` and ``terminating``. linger_s: how long it is listed after its end.
+        clock_off_s: how far the cloud's own clock, by which it tells times, is ahead of ``clock``.
         list_lag_s: how long a new machine is missing from get and list.
         denied: names of calls that are answered "not authorised". refuses_end_until: terminate is refused until then.
         chaos: asked at every call for a fault; the simulator's answers by chance.
@@ -72,6 +73,7 @@ class FakeCloud:
     ending_s: float = 15.0
     linger_s: float = 3600.0
     list_lag_s: float = 0.0
+    clock_off_s: float = 0.0
     denied: set[str] = field(default_factory=set)
     refuses_end_until: datetime | None = None
     chaos: Callable[[str, str], Fault | None] = no_chaos
@@ -195,7 +197,7 @@ class FakeCloud:
         with self._lock:
             machine = self.machines[provider_id]
             now = self.clock()
-            if machine.order_at is None:
+            if machine.order_at is None or machine.order_at > now:
                 machine.order_at, machine.state_reason = now, reason
                 machine.gone_at = now + timedelta(seconds=self.ending_s)
 
@@ -212,6 +214,16 @@ class FakeCloud:
     def reclaim(self, provider_id: str) -> None:
         """The cloud takes a spot machine."""
         self.end(provider_id, "Server.SpotInstanceTermination")
+
+    def announce(self, provider_id: str, notice_s: float) -> None:
+        """The cloud says that it will take a machine, and does so when the notice is over."""
+        with self._lock:
+            machine = self.machines[provider_id]
+            if machine.order_at is None:
+                machine.noticed_at = self.clock()
+                machine.order_at = self.clock() + timedelta(seconds=notice_s)
+                machine.gone_at = machine.order_at + timedelta(seconds=self.ending_s)
+                machine.state_reason = "Server.SpotInstanceTermination"
 
     def switch_off(self, provider_id: str) -> None:
         """Somebody stops a machine in the console."""

@@ -1,11 +1,11 @@
 """The driver of the fake cloud: the port's contract over an account in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from hostler.cloud.driver import CloudDriver, Interruption, LaunchOrder, Machine, MachineState, OfferingQuery
-from hostler.cloud.errors import NodeNotFoundError, NodeNotOursError
+from hostler.cloud.errors import CloudThrottledError, NodeNotFoundError, NodeNotOursError, TeardownRefusedError
 from hostler.cloud.session import SessionSource
 from hostler.cloud.tags import DEPLOYMENT, is_foreign
 from hostler.drivers.fake.cloud import FakeCloud, Fault
@@ -28,12 +28,22 @@ class FakeDriver:
         self.call_budget_s = call_budget_s
         self.list_lag_s = cloud.list_lag_s
         self.regions = tuple(cloud.zones)
+        self._claim: Callable[[], float] | None = None
+
+    def pace_with(self, claim: Callable[[], float]) -> None:
+        """See ``SupportsPace``."""
+        self._claim = claim
+
+    def _recorded(self, call: str, subject: str, work: Callable[[Fault | None], object]) -> object:
+        """Makes one call, if our own rate leaves one."""
+        wait_s = 0.0 if self._claim is None else self._claim()
+        if wait_s > 0:
+            raise CloudThrottledError(f"{call}: not sent, our own rate of calls is used up", retry_after_s=wait_s)
+        return self.cloud.recorded(call, subject, work)
 
     def list_offerings(self, query: OfferingQuery) -> tuple[Offering, ...]:
         """See the port."""
-        return cast(
-            "tuple[Offering, ...]", self.cloud.recorded("offerings", query.accelerator, lambda _f: self._offerings(query))
-        )
+        return cast("tuple[Offering, ...]", self._recorded("offerings", query.accelerator, lambda _f: self._offerings(query)))
 
     def _offerings(self, query: OfferingQuery) -> tuple[Offering, ...]:
         kinds = [
@@ -54,13 +64,13 @@ class FakeDriver:
         """See the port."""
 
         def _work(fault: Fault | None) -> Machine:
-            return self.cloud.make(order, fault).describe(self.cloud.clock())
+            return self.cloud.make(order, fault).describe(self.cloud.clock(), self.cloud.clock_off_s)
 
-        return cast("Machine", self.cloud.recorded("launch", order.name, _work))
+        return cast("Machine", self._recorded("launch", order.name, _work))
 
     def get_node(self, region: str, provider_id: str) -> Machine:
         """See the port."""
-        return cast("Machine", self.cloud.recorded("get", provider_id, lambda _f: self._get(region, provider_id)))
+        return cast("Machine", self._recorded("get", provider_id, lambda _f: self._get(region, provider_id)))
 
     def _get(self, region: str, provider_id: str) -> Machine:
         now = self.cloud.clock()
@@ -69,21 +79,21 @@ class FakeDriver:
             raise NodeNotFoundError(f"no machine {provider_id} in {region}", code="InvalidInstanceID.NotFound")
         if not self._is_ours(machine):
             raise self._not_ours(machine)
-        return machine.describe(now)
+        return machine.describe(now, self.cloud.clock_off_s)
 
     def _not_ours(self, machine: FakeMachine) -> NodeNotFoundError:
-        is_gone = machine.describe(self.cloud.clock()).state is MachineState.TERMINATED
+        is_gone = machine.describe(self.cloud.clock(), self.cloud.clock_off_s).state is MachineState.TERMINATED
         kind = NodeNotFoundError if is_gone else NodeNotOursError
         return kind(f"{machine.provider_id} does not carry our tag")
 
     def list_nodes(self, region: str, tags: Mapping[str, str] | None = None) -> tuple[Machine, ...]:
         """See the port."""
-        return cast("tuple[Machine, ...]", self.cloud.recorded("list", region, lambda _f: self._list(region, tags or {})))
+        return cast("tuple[Machine, ...]", self._recorded("list", region, lambda _f: self._list(region, tags or {})))
 
     def _list(self, region: str, tags: Mapping[str, str]) -> tuple[Machine, ...]:
         now = self.cloud.clock()
         return tuple(
-            machine.describe(now)
+            machine.describe(now, self.cloud.clock_off_s)
             for machine in self.cloud.machines.values()
             if machine.region == region
             and machine.is_listed(now, self.cloud.linger_s)
@@ -100,23 +110,38 @@ class FakeDriver:
                 raise NodeNotFoundError(f"no machine {provider_id} in {region}", code="InvalidInstanceID.NotFound")
             if machine is not None and not self._is_ours(machine):
                 raise self._not_ours(machine)
+            if machine is not None and is_foreign(machine.tags, self.deployment):
+                raise TeardownRefusedError(f"{provider_id} carries our tag, but another owner claims it too; ask them")
             self.cloud.order_end(provider_id)
 
-        self.cloud.recorded("terminate", provider_id, _work)
+        self._recorded("terminate", provider_id, _work)
 
     def list_interruptions(self, region: str) -> tuple[Interruption, ...]:
-        """See the port: the fake cloud announces nothing, it takes."""
-        self.cloud.recorded("interruptions", region, lambda _f: None)
-        return ()
+        """See the port."""
+        return cast("tuple[Interruption, ...]", self._recorded("interruptions", region, lambda _f: self._notices(region)))
+
+    def _notices(self, region: str) -> tuple[Interruption, ...]:
+        now = self.cloud.clock()
+        return tuple(
+            Interruption(
+                provider_id=machine.provider_id,
+                region=region,
+                kind="interruption",
+                noticed_at=machine.noticed_at,
+                takes_effect_at=machine.order_at,
+            )
+            for machine in self.cloud.machines.values()
+            if machine.region == region and machine.noticed_at is not None and machine.is_live(now) and self._is_ours(machine)
+        )
 
     def list_foreign(self, region: str) -> tuple[Machine, ...]:
         """See ``SupportsForeignView``."""
-        return cast("tuple[Machine, ...]", self.cloud.recorded("foreign", region, lambda _f: self._foreign(region)))
+        return cast("tuple[Machine, ...]", self._recorded("foreign", region, lambda _f: self._foreign(region)))
 
     def _foreign(self, region: str) -> tuple[Machine, ...]:
         now = self.cloud.clock()
         return tuple(
-            machine.describe(now)
+            machine.describe(now, self.cloud.clock_off_s)
             for machine in self.cloud.machines.values()
             if machine.region == region and machine.is_listed(now, 0.0) and is_foreign(machine.tags, self.deployment)
         )

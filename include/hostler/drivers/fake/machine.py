@@ -60,6 +60,7 @@ class FakeMachine:
     Attributes:
         visible_at: before this, get and list do not show it. runs_at: end of ``pending``.
         order_at: when its end was ordered (by us or by the cloud); None while nobody did. gone_at: when it is terminated.
+        noticed_at: when the cloud announced that it will take it; None while it did not.
         off_at: when it was switched off; None while it is on. is_late: its create was answered with a refusal.
     """
 
@@ -78,6 +79,7 @@ class FakeMachine:
     order_at: datetime | None = None
     gone_at: datetime | None = None
     off_at: datetime | None = None
+    noticed_at: datetime | None = None
     state_reason: str = ""
     is_late: bool = False
     user_data: str = field(default="", repr=False)
@@ -102,9 +104,9 @@ class FakeMachine:
             return False
         return self.gone_at is None or now < self.gone_at + timedelta(seconds=linger_s)
 
-    def describe(self, now: datetime) -> Machine:
-        """Returns what a describe call shows."""
-        state = self.state(now)
+    def describe(self, now: datetime, clock_off_s: float = 0.0) -> Machine:
+        """Returns what a describe call shows, with times by a clock that is so far ahead."""
+        state, off = self.state(now), timedelta(seconds=clock_off_s)
         return Machine(
             cloud=CLOUD,
             region=self.region,
@@ -116,8 +118,8 @@ class FakeMachine:
             state=state,
             tags=dict(self.tags),
             address=None if state is MachineState.PENDING else self.address,
-            launched_at=self.made_at,
-            ended_at=self.gone_at if state is MachineState.TERMINATED else None,
+            launched_at=self.made_at + off,
+            ended_at=self.gone_at + off if self.gone_at is not None and state is MachineState.TERMINATED else None,
             client_token=self.token,
             state_reason=self.state_reason,
         )

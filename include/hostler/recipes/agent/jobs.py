@@ -37,6 +37,8 @@ REBOOTED = "the node was started anew while the job ran"
 SHUT_DOWN = "the node was shut down while the job ran"
 KILLED = "the job's supervisor on the node was killed; the job's processes were ended"
 _CUT = (REBOOTED, SHUT_DOWN, KILLED)
+"""Ends that came from outside the job: told as ``stopped``, for they say nothing of the workload."""
+
 _MOST_RESUMES = 8
 _START_S = 20.0
 _STOP_MARGIN_S = 15.0
@@ -79,11 +81,14 @@ def resume(home: NodeHome, job_id: object) -> dict[str, Any]:
 
 def _may_resume(folder: JobFolder) -> bool:
     state = read_json(folder.state_file) or {}
-    was_cut = state.get("error") in _CUT or state.get("exit_code") == RESTART_STATUS
+    may_go_on = _was_cut(state) or (state.get("state") == "failed" and state.get("exit_code") == RESTART_STATUS)
     order = read_json(folder.order_file) or {}
-    return (
-        state.get("state") == "failed" and was_cut and bool(order.get("may_resume")) and order.get("resumes", 0) < _MOST_RESUMES
-    )
+    return may_go_on and bool(order.get("may_resume")) and order.get("resumes", 0) < _MOST_RESUMES
+
+
+def _was_cut(state: dict[str, Any]) -> bool:
+    """True when the job ended because its node or its supervisor did: not the workload's doing."""
+    return state.get("state") == "failed" and state.get("error") in _CUT
 
 
 def _checked(order: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +175,7 @@ def status(home: NodeHome, job_id: object) -> dict[str, Any]:
     shipping = read_json(home.ship_file) or {}
     return {
         "job_id": folder.job_id,
-        "state": state.get("state"),
+        "state": "stopped" if _was_cut(state) else state.get("state"),
         "exit_code": state.get("exit_code"),
         "error": state.get("error"),
         "heartbeat_age_s": _rounded(age_s(read_json(folder.heartbeat_file))),

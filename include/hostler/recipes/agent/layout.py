@@ -143,7 +143,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     """Returns the document; None when there is none or when it can't be read as one."""
     try:
         document = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

@@ -81,7 +81,7 @@ class Metadata:
             return None
         try:
             found = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise MetadataError("metadata service: instance-action is no JSON") from error
         if not isinstance(found, dict) or not isinstance(found.get("action"), str):
             raise MetadataError("metadata service: instance-action names no action")

@@ -1,0 +1,3 @@
+from tests.stores.conftest import bare_url
+
+__all__ = ["bare_url"]
