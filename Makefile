@@ -7,9 +7,9 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hostler-installed
-EXTRAS := sandbox,dev
-# pytest-xdist workers.
-JOBS ?= 2
+EXTRAS := sandbox,checks,dev
+# pytest-xdist workers: one more than two cores, for one of them mostly waits for the live Airflow.
+JOBS ?= 3
 SEEDS ?= 1000
 
 help: ## list the targets
@@ -24,10 +24,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## a real training run lives its whole life on rehearsal nodes (SEED=n replays, KEEP=1 leaves Airflow up)
 	@$(BIN)/python -m hostler_sandbox.demo
 
-test: $(STAMP) ## all tests but the live ones; needs no account, no GPU, no Docker
-	@$(BIN)/pytest -n $(JOBS) --ignore tests/live
+test: $(STAMP) ## all tests, with the core of the live ones on a real Airflow; needs no account, no GPU, no Docker
+	@$(BIN)/pytest -n $(JOBS) --dist loadgroup --live core
 
-live: $(STAMP) ## lifecycles side by side on a live Airflow with the sandbox; alone, for it needs the cores
+live: $(STAMP) ## all live scenarios side by side on a real Airflow with the sandbox; alone, for it needs the cores
 	@$(BIN)/pytest tests/live
 
 lint: $(STAMP) ## ruff and the import contracts
@@ -41,8 +41,9 @@ typecheck: $(STAMP) ## mypy, strict
 bench: $(STAMP) ## speed and memory as ratios, side by side with a bound
 	@$(BIN)/python -m tests.bench
 
-soak: $(STAMP) ## the simulator over SEEDS=n schedules of crashes and lies, then every parser on any input
+soak: $(STAMP) ## the simulator over SEEDS=n schedules of crashes and lies, 200 years of noisy nodes, every parser on any input
 	@$(BIN)/python -m tests.sim.soak --seeds $(SEEDS)
+	@$(BIN)/python -m tests.health.year
 	@HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q tests/fuzz
 
 clean: ## remove what the other targets made

@@ -30,7 +30,7 @@ from airflow.sdk import DAG
 
 from hostler_operators.admit import AdmitRequestOperator
 from hostler_operators.run import RunWorkloadOperator
-from hostler_operators.settings import max_active_runs, request_params, retry_arguments
+from hostler_operators.settings import lateness_alert, max_active_runs, request_params, retry_arguments
 from hostler_operators.steps import (
     AcquireCapacityOperator,
     LaunchNodesOperator,
@@ -51,6 +51,7 @@ with DAG(
     is_paused_upon_creation=False,
     params=request_params(),
     default_args=retry_arguments(),
+    deadline=lateness_alert(),
     tags=["hostler", "lifecycle"],
 ):
     admit = AdmitRequestOperator(task_id="admit")

@@ -19,5 +19,8 @@ def prepare() -> None:
         AIRFLOW__CORE__PLUGINS_FOLDER=str(ROOT / "plugins"),
         AIRFLOW__CORE__LOAD_EXAMPLES="False",
         AIRFLOW__API__BASE_URL="http://127.0.0.1:1",
+        # Nobody is there: tests that need a database start Airflow for real.
+        AIRFLOW__DATABASE__SQL_ALCHEMY_CONN="postgresql+psycopg://nobody@127.0.0.1:1/none",
+        AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC="postgresql+psycopg://nobody@127.0.0.1:1/none",
         AIRFLOW__USAGE_DATA_COLLECTION__ENABLED="False",
     )

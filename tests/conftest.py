@@ -11,6 +11,15 @@ settings.register_profile("soak", parent=settings.get_profile("hostler"), max_ex
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "hostler"))
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--live", choices=("core", "all"), default="all", help="which scenarios are played on a live Airflow (default: all)"
+    )
+    parser.addoption(
+        "--crashes", choices=("chosen", "all"), default="chosen", help="rows of the table of crashes (default: chosen)"
+    )
+
+
 @pytest.fixture(scope="session")
 def postgres_server():
     """The session's embedded PostgreSQL (``EmbeddedPostgres``), running; ``ensure_database(name)`` gives an own database."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from hostler_sandbox.airflow_celery import CeleryCluster
 from hostler_sandbox.airflow_client import AirflowApiError, AirflowClient
 from hostler_sandbox.keeper import KeeperSpec, ProcessSpec
 from hostler_sandbox.kept import Kept
@@ -39,6 +40,8 @@ class AirflowPlace:
         env: further environment of all components: ``HOSTLER_FLEET``, ``AIRFLOW_CONN_...``, ``AIRFLOW__...``.
         python_path: source folders to put before the installed packages.
         parallelism: most tasks that run at once.
+        celery_workers: 0: the LocalExecutor; else a CeleryExecutor with so many workers, each with ``parallelism`` slots.
+        triggerers: how many; more than one only with Celery workers.
     """
 
     folder: Path
@@ -49,6 +52,8 @@ class AirflowPlace:
     env: Mapping[str, str] = field(default_factory=dict)
     python_path: tuple[Path, ...] = ()
     parallelism: int = 6
+    celery_workers: int = 0
+    triggerers: int = 1
     port: int = 0
 
 
@@ -62,6 +67,7 @@ class LocalAirflow:
         self._port = place.port or _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self.passwords = self._read_or_make_passwords()
+        self._cluster = self._celery_cluster()
         self.env = self._environment()
         self._kept: Kept | None = None
 
@@ -79,6 +85,8 @@ class LocalAirflow:
             ProcessSpec(name=name, argv=(*program, name, *extra.get(name, [])), log=str(self.log_of(name)))
             for name in COMPONENTS
         )
+        if self._cluster is not None:
+            processes = (*self._cluster.processes(), *processes)
         spec = KeeperSpec(
             mark=f"airflow-{self._port}-{secrets.token_hex(6)}",
             status=str(self._home / "running.json"),
@@ -134,7 +142,8 @@ class LocalAirflow:
 
     def _trouble(self) -> str:
         """Returns what is missing for health, or an empty text."""
-        missing = set(COMPONENTS) - set(self.pids())
+        wanted = {*COMPONENTS, *(self._cluster.names if self._cluster else ())}
+        missing = wanted - set(self.pids())
         if missing:
             return f"not running: {', '.join(sorted(missing))}"
         # Another server on our port would answer as well: only one that knows our user's password is ours.
@@ -173,6 +182,12 @@ class LocalAirflow:
         path.write_text(json.dumps(wanted))
         return wanted
 
+    def _celery_cluster(self) -> CeleryCluster | None:
+        place = self._place
+        if not place.celery_workers:
+            return None
+        return CeleryCluster(self._home, workers=place.celery_workers, slots=place.parallelism, triggerers=place.triggerers)
+
     def _environment(self) -> dict[str, str]:
         """Returns the variables that make the components one Airflow."""
         place = self._place
@@ -198,6 +213,10 @@ class LocalAirflow:
             "dag_processor": {"refresh_interval": "15", "parsing_processes": "1"},
             "usage_data_collection": {"enabled": "False"},
         }
+        if self._cluster is not None:
+            for part, pairs in self._cluster.settings(database).items():
+                settings[part] = {**settings.get(part, {}), **pairs}
+            settings["core"]["parallelism"] = str(place.parallelism * place.celery_workers)
         env = {
             f"AIRFLOW__{part.upper()}__{key.upper()}": value for part, pairs in settings.items() for key, value in pairs.items()
         }

@@ -7,6 +7,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from hostler.lifecycle.admit import RequestRefusedError, admit
+from hostler_operators.settings import unfit_database
 from hostler_sensors.fleet_access import fleet
 from hostler_sensors.run_identity import StepIdentity
 
@@ -16,6 +17,8 @@ class AdmitRequestOperator(BaseOperator):
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Returns the lease id. Raises AirflowFailException naming each refused field and what is allowed."""
+        if reason := unfit_database():
+            raise AirflowFailException(f"request refused, nothing was bought: {reason}")
         step = StepIdentity.of(context)
         # Params hold the defaults; conf may hold keys that are no Params, which Airflow lets pass and admit refuses.
         conf: Mapping[str, Any] = {**dict(context["params"]), **(context["dag_run"].conf or {})}

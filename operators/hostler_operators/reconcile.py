@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowException
 from hostler.config.fleet_file import FleetFileError
 from hostler.exporters.webhook import NotifyError
 from hostler.lifecycle.fleet import Fleet
+from hostler.lifecycle.foresight import warn_of_deadlines
 from hostler.lifecycle.reap import ReapReport, reconcile
 from hostler_sensors.fleet_access import work
 from hostler_sensors.run_identity import StepIdentity
@@ -38,11 +39,12 @@ class ReconcileFleetOperator(BaseOperator):
         return {"findings": len(report.findings), "live_nodes": report.live_count}
 
     async def _reconcile(self, fleet: Fleet, who: str) -> ReapReport:
-        """Reconciles, then tells people what needs one; a receiver that is away fails no reconcile."""
+        """Reconciles, looks ahead to deadlines, then tells people what needs one; a receiver that is away fails no reconcile."""
         # Imported here: wiring pulls in the database, which a Dag's parsing must not.
         from hostler.wiring.notices import tell_people
 
         report = await reconcile(fleet, who=who, dry_run=self.is_dry_run)
+        await asyncio.to_thread(warn_of_deadlines, fleet.ledger, who=who)
         try:
             await asyncio.to_thread(tell_people, fleet.ledger)
         except (NotifyError, FleetFileError) as error:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import BaseSensorOperator
+from airflow.triggers.base import StartTriggerArgs
 
 from hostler.lifecycle.worth import worth_trying
 from hostler_sensors.fleet_access import work
@@ -13,7 +14,8 @@ from hostler_sensors.triggers.capacity import CapacityTrigger
 class CapacityAvailableSensor(BaseSensorOperator):
     """Says when it is worth trying to buy a gang, and meanwhile why not: stock-outs met lately, the spending stop, caps.
 
-    No cloud tells its stock of accelerators without selling: this is no promise. It looks first, then defers.
+    No cloud tells its stock of accelerators without selling: this is no promise. It waits in the triggerer from the start
+    (``start_from_trigger``), so a thousand that wait hold no worker and, asking together, make no more calls than one.
 
     Args:
         tenant, accelerator, accelerators_per_node, node_count: as in a request. capacity_types: in order of preference.
@@ -21,6 +23,7 @@ class CapacityAvailableSensor(BaseSensorOperator):
     """
 
     template_fields = ("tenant", "accelerator")
+    start_from_trigger = True
 
     def __init__(
         self,
@@ -42,13 +45,20 @@ class CapacityAvailableSensor(BaseSensorOperator):
         self.capacity_types = capacity_types
         self.regions = regions
         self.max_price_usd_per_hour = max_price_usd_per_hour
+        path, arguments = self._trigger().serialize()
+        self.start_trigger_args = StartTriggerArgs(
+            trigger_cls=path,
+            trigger_kwargs={**arguments, "quiet_s": 0.0},
+            next_method="go_on",
+            timeout=timedelta(seconds=self.timeout),
+        )
 
     def execute(self, context: Any) -> str:
-        """Returns what would be bought first; defers while nothing is worth it."""
+        """Is what ``start_from_trigger`` leaves out; the same as ``go_on``, for ``dag.test()``."""
         return self.go_on(context)
 
     def go_on(self, context: Any, event: dict[str, Any] | None = None) -> str:
-        """Looks (again): the event may be old."""
+        """Looks (again), for the event may be old: returns what would be bought first, or defers while nothing is worth it."""
         trigger = self._trigger()
         worth = work(lambda fleet: worth_trying(fleet, trigger.request()))
         if not worth.is_worth:

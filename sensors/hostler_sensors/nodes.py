@@ -30,9 +30,10 @@ class _NodesSensor(BaseSensorOperator):
         self.go_on(context)
 
     def go_on(self, context: Any, event: dict[str, Any] | None = None) -> None:
-        """Looks (again): the event may be old."""
+        """Looks (again): the event may be old. What many looks of the trigger have proven, one that still sees it confirms."""
         seen = work(lambda fleet: look(fleet, self.lease_id, self.wanted, self.max_age_s))
-        if seen.is_hopeless:
+        was_proven = bool(event and event.get("is_proven"))
+        if seen.is_hopeless or (was_proven and seen.is_doubtful):
             raise AirflowFailException(f"lease {self.lease_id}: {'; '.join(seen.reasons)}")
         if not seen.is_met:
             self.log.info("lease %s: %s", self.lease_id, "; ".join(seen.reasons))

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hostler.cloud.errors import CloudAuthError, CloudConfigError
+from hostler.cloud.errors import CloudAuthError, CloudConfigError, CloudUnavailableError
 from hostler.connections.airflow_sessions import AirflowSessions, secret
 from hostler.connections.provider_info import get_provider_info
 
@@ -109,3 +109,68 @@ def test_provider_info_when_read_by_airflow_then_valid():
     assert "hostler" in manager.providers
     schema = manager._provider_schema_validator.schema
     jsonschema.validate(get_provider_info(), schema)
+
+
+class Line:
+    """The pipe to the task's supervisor. ``answer``: an error to raise or a word of Airflow's own."""
+
+    def __init__(self, answer) -> None:
+        self.answer = answer
+
+    def send(self, _question):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        from airflow.sdk.exceptions import ErrorType
+        from airflow.sdk.execution_time.comms import ErrorResponse
+
+        return ErrorResponse(error=ErrorType[self.answer])
+
+
+@pytest.fixture
+def line(monkeypatch):
+    from airflow.sdk.execution_time import task_runner
+
+    def lay(answer):
+        monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", Line(answer), raising=False)
+
+    return lay
+
+
+@pytest.mark.parametrize("answer", [BrokenPipeError(), ConnectionResetError(), EOFError(), "API_SERVER_ERROR", "GENERIC_ERROR"])
+def test_client_when_airflow_cannot_be_asked_then_unavailable_and_not_revoked(line, answer):
+    line(answer)
+    with pytest.raises(CloudUnavailableError, match="not_there"):
+        AirflowSessions().client("aws", "ec2", "eu-west-1", "not_there")
+
+
+def test_client_when_airflow_says_that_there_is_no_connection_then_an_operator_is_needed(line):
+    line("CONNECTION_NOT_FOUND")
+    with pytest.raises(CloudAuthError, match="'not_there' does not exist in Airflow"):
+        AirflowSessions().client("aws", "ec2", "eu-west-1", "not_there")
+
+
+def test_client_when_there_is_no_connection_then_the_credentials_that_lie_about_are_not_taken(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    with pytest.raises(CloudAuthError, match="not_there"):
+        AirflowSessions().client("aws", "ec2", "eu-west-1", "not_there")
+
+
+def test_client_when_the_line_breaks_while_the_hook_works_then_unavailable(connection, monkeypatch):
+    from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
+
+    def broken(*_args, **_kwargs):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(AwsBaseHook, "get_client_type", broken)
+    with pytest.raises(CloudUnavailableError, match="BrokenPipeError"):
+        AirflowSessions().client("aws", "ec2", "eu-west-1", connection)
+
+
+def test_secret_when_airflow_cannot_be_asked_then_again_later_and_not_absent(line):
+    line(BrokenPipeError())
+    with pytest.raises(ConnectionError, match="no_such_secret"):
+        secret("no_such_secret")
+    line("CONNECTION_NOT_FOUND")
+    with pytest.raises(KeyError, match="no_such_secret"):
+        secret("no_such_secret")

@@ -23,7 +23,7 @@ def whole_life(theatre: Theatre) -> dict[str, Any]:
     theatre.start(filled, run_id, user="ops")
     repeated = status_of(lambda: theatre.start(filled, run_id))
     theatre.wait_for_job(run_id)
-    task = client.tasks(LIFECYCLE, run_id)["run"]
+    task = theatre.wait_for_triggerer(run_id, "run")
     deleted = status_of(lambda: theatre.client().call("DELETE", f"/dags/{LIFECYCLE}/dagRuns/{run_id}"))
     seen = theatre.end(run_id)
     shown = {name: client.get(f"/dags/{LIFECYCLE}/dagRuns/{run_id}/taskInstances/{name}/links") for name in seen["tasks"]}
@@ -108,7 +108,7 @@ def launch_marked_failed(theatre: Theatre) -> dict[str, Any]:
         theatre.stage.control("stock", **pool, count=0)
     theatre.start(script(LONG, accelerator="L40S"), run_id)
     theatre.wait_for_event(run_id, "lease.waiting")
-    deferred = theatre.wait_for_task(run_id, "launch", "deferred")
+    deferred = theatre.wait_for_triggerer(run_id, "launch")
     wait = theatre.view(run_id).lease.wait_reason
     theatre.client().mark_run(LIFECYCLE, run_id, "failed")
     return {**theatre.end(run_id), "deferred": deferred, "wait": wait}
@@ -202,3 +202,6 @@ SCENARIOS: Final[Mapping[str, Callable[[Theatre], dict[str, Any]]]] = {
         refused,
     )
 }
+
+CORE: Final = ("whole_life", "run_marked_failed", "cleared_and_paused", "scheduled", "refused")
+"""Those that every test run plays: the three ways in, and each kind of interference by a person. The others cost as much again."""

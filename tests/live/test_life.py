@@ -122,9 +122,7 @@ def test_form_when_read_and_filled_in_then_every_field_has_its_schema_and_all_of
 
 
 def test_cloud_when_all_is_played_then_nothing_lives(played, stage):
-    from tests.live.scenarios import SCENARIOS
-
-    for name in SCENARIOS:
+    for name in played.names:
         played(name)
     assert [machine for machine in stage.look("machines")["machines"] if machine["is_live"]] == []
     assert stage.client().get(f"/dags/{LIFECYCLE}")["is_paused"] is False

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.live.scenarios import SCENARIOS
 from tests.live.theatre import LIFECYCLE, SECRET, Theatre
 
 pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(1500)]
@@ -35,6 +34,10 @@ def test_events_when_the_step_itself_drives_then_its_try_is_named(played):
     holders = {event.who for event in played("whole_life")["events"] if event.what == "fence.taken"}
     assert f"{LIFECYCLE}/live-whole/launch/1" in holders
     assert f"{LIFECYCLE}/live-whole/run/1/triggerer" in holders
+
+
+def test_events_when_a_run_lasts_longer_than_expected_then_they_say_so(played):
+    assert ("run.late", "airflow/deadline") in {(event.what, event.who) for event in played("whole_life")["events"]}
 
 
 def test_secret_when_a_job_was_given_one_then_it_is_nowhere_else(played, stage):
@@ -75,7 +78,7 @@ def test_links_when_a_run_is_over_then_they_lead_to_lease_nodes_and_backup(playe
 
 
 def test_reconcile_when_deployed_then_it_has_run_by_itself_and_well(played, stage):
-    for name in SCENARIOS:
+    for name in played.names:
         played(name)
     runs = stage.client().get("/dags/hostler_fleet_reconcile/dagRuns", limit=100)["dag_runs"]
     assert len([run for run in runs if run["state"] == "success"]) >= 1

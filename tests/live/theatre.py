@@ -75,6 +75,17 @@ class Theatre:
 
         return wait_until(there, f"{task_id} of {run_id} to be {states}", PATIENCE_S, EVERY_S)
 
+    def wait_for_triggerer(self, run_id: str, task_id: str) -> dict[str, Any]:
+        """Until the task is deferred and a triggerer has taken its trigger up: that comes some time after."""
+        self.wait_for_task(run_id, task_id, "deferred")
+        client = self.client()
+
+        def held() -> dict[str, Any] | None:
+            task = client.tasks(LIFECYCLE, run_id)[task_id]
+            return task if task.get("triggerer_job") else None
+
+        return wait_until(held, f"a triggerer to hold {task_id} of {run_id}", PATIENCE_S, EVERY_S)
+
     def wait_for_job(self, run_id: str) -> None:
         """Until the job runs on the nodes; ``run`` is deferred then."""
         self.wait_for_event(run_id, "job.running")

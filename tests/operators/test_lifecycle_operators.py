@@ -228,3 +228,24 @@ def test_run_when_a_secret_is_gone_by_then_fails_for_good_and_names_it(prepared,
     monkeypatch.setattr(fleet_access, "_built", {})
     with pytest.raises(AirflowFailException, match="'known'"):
         do(RunWorkloadOperator(task_id="run"), run_id="r2")
+
+
+@pytest.mark.parametrize(
+    ("executor", "address", "is_refused"),
+    [
+        ("LocalExecutor", "sqlite:////tmp/airflow.db", True),
+        ("LocalExecutor", "postgresql+psycopg://airflow@db/airflow", False),
+        ("LocalExecutor,CeleryExecutor", "sqlite:////tmp/airflow.db", True),
+        ("CeleryExecutor", "sqlite:////tmp/airflow.db", False),  # a remote worker does not see the address: this is the default
+    ],
+)
+def test_admit_when_airflow_runs_on_sqlite_then_refused_by_name(world, monkeypatch, executor, address, is_refused):
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", address)
+    operator = AdmitRequestOperator(task_id="admit")
+    if not is_refused:
+        assert do(operator, conf=CONF)["lease_id"] == LEASE
+        return
+    with pytest.raises(AirflowFailException, match=r"SQLite.*PostgreSQL"):
+        do(operator, conf=CONF)
+    assert world.cloud.live() == []

@@ -3,10 +3,12 @@
 import json
 import socket
 import time
+from datetime import UTC, datetime
 
 import pytest
 
 from hostler.health.first import judge
+from hostler.health.verdict import judge as judge_over_time
 from hostler.model.enums import Verdict
 from hostler.recipes import probe_file, setup_files
 from hostler_sandbox.nodes.runtime import SshNodes
@@ -86,6 +88,12 @@ def verdict(document):
     return judge(document, accelerator="H100", accelerator_count=8)
 
 
+def over_time(document, memory=None):
+    """Returns the engine's report, as the lifecycle asks for it."""
+    now = datetime(2026, 12, 1, tzinfo=UTC)
+    return judge_over_time(document, accelerator="H100", accelerator_count=8, now=now, memory=memory)
+
+
 @pytest.mark.sandbox
 def test_node_when_set_up_from_bare_then_healthy_by_nvml_and_a_fault_makes_it_failed(nodes):
     assert verdict(asked(nodes)).verdict is Verdict.FAILED  # no driver yet
@@ -100,15 +108,21 @@ def test_node_when_set_up_from_bare_then_healthy_by_nvml_and_a_fault_makes_it_fa
     document = asked(nodes)
     assert (document["source"], document["errors"]) == ("nvml", [])
     assert verdict(document).verdict is Verdict.HEALTHY, verdict(document).reasons
+    kernel = nodes.root_of(NODE) / "proc/sys/kernel/random/boot_id"
+    assert document["boot_id"] == kernel.read_text().strip()
+    well = over_time(document)
+    assert (well.verdict, well.reasons) == (Verdict.HEALTHY, ())
     again = run_setup(nodes, folder)
     assert again.exit_code == 0
     assert "  $ " not in again.stdout
 
     for fault, sign in FAULTS:
         nodes.gpu_fault(NODE, fault)
-        found = verdict(asked(nodes))
+        told = asked(nodes)
+        found = verdict(told)
         assert found.verdict is Verdict.FAILED, fault
         assert any(sign in reason for reason in found.reasons), (sign, found.reasons)
+        assert over_time(told, well.memory).verdict is Verdict.FAILED, fault
     nodes.gpu_fault(NODE, {"kind": "driver_hangs"})
     started = time.monotonic()
     assert verdict(asked(nodes)).verdict is Verdict.UNKNOWN

@@ -1,6 +1,7 @@
 """The sensors: they look first, defer only when waiting can help, and say why."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
@@ -10,8 +11,10 @@ from hostler.lifecycle.admit import admit
 from hostler.lifecycle.converge import converge
 from hostler.lifecycle.release import begin_release
 from hostler.model.enums import CapacityType, Phase, Verdict
+from hostler.model.health import HealthReport
 from hostler.model.lease import lease_id_for
 from hostler.model.request import RunRef
+from hostler_sensors import fleet_access
 from hostler_sensors.capacity import CapacityAvailableSensor
 from hostler_sensors.nodes import NodeHealthySensor, NodeReadySensor
 from hostler_sensors.triggers.capacity import CapacityTrigger
@@ -55,6 +58,19 @@ def test_capacity_when_every_zone_was_out_of_stock_then_defers_with_its_own_argu
     assert deferred.timeout is not None
 
 
+def test_capacity_when_airflow_starts_it_then_it_waits_in_the_triggerer_from_the_start_with_the_same_arguments():
+    sensor = capacity(regions=("us-east-1",), timeout=600)
+    given = sensor.start_trigger_args
+    assert sensor.start_from_trigger
+    assert given.trigger_cls == "hostler_sensors.triggers.capacity.CapacityTrigger"
+    assert CapacityTrigger(**given.trigger_kwargs).serialize()[1] == given.trigger_kwargs
+    assert given.trigger_kwargs["regions"] == "us-east-1"
+    assert given.trigger_kwargs["quiet_s"] == 0, "no worker has deferred: apache/airflow#72716 has no chance"
+    assert given.next_method == "go_on"
+    assert given.timeout.total_seconds() == 600
+    assert set(sensor.template_fields) <= set(given.trigger_kwargs), "templates are rendered by their names"
+
+
 def test_capacity_when_spending_is_stopped_then_defers(world):
     world.ledger.set_spending_stopped(stopped=True, events=[])
     deferral(capacity())
@@ -90,6 +106,30 @@ def test_healthy_when_the_old_verdict_was_good_and_the_new_probe_is_bad_then_fai
     world.nodes.verdict = Verdict.FAILED
     with pytest.raises(AirflowFailException, match="failed"):
         NodeHealthySensor(task_id="wait", lease_id=LEASE, max_age_s=-1).execute(CONTEXT)
+
+
+def doubtful(world):
+    seams = replace(
+        world.fleet.seams, judge=lambda _document, **_what: HealthReport(verdict=Verdict.FAILED, is_confirmed=False)
+    )
+    return replace(world.fleet, seams=seams)
+
+
+def test_healthy_when_one_look_alone_is_bad_then_defers_and_what_the_trigger_has_proven_is_confirmed(world, monkeypatch):
+    drive(world, Phase.VALIDATE)
+    monkeypatch.setattr(fleet_access, "build", lambda: doubtful(world))
+    sensor = NodeHealthySensor(task_id="wait", lease_id=LEASE, max_age_s=-1)
+    deferral(sensor)
+    with pytest.raises(TaskDeferred):
+        sensor.go_on(CONTEXT, {"lease_id": LEASE, "reason": "x", "is_proven": False})
+    with pytest.raises(AirflowFailException, match="failed"):
+        sensor.go_on(CONTEXT, {"lease_id": LEASE, "reason": "x", "is_proven": True})
+
+
+def test_healthy_when_the_trigger_had_proof_and_the_node_is_well_again_then_ends(world):
+    drive(world, Phase.VALIDATE)
+    sensor = NodeHealthySensor(task_id="wait", lease_id=LEASE, max_age_s=-1)
+    assert sensor.go_on(CONTEXT, {"lease_id": LEASE, "reason": "x", "is_proven": True}) is None
 
 
 def test_healthy_when_a_node_is_silent_then_unknown_is_not_healthy_and_not_failed(world):

@@ -80,7 +80,7 @@ def plan_by_price(request, offerings, stock_outs, now):
     return PlacementPlan(offerings=tuple(ranked), refusals=(), made_at=now)
 
 
-def judge_by_word(document, *, accelerator, accelerator_count):
+def judge_by_word(document, **_what):
     verdict = Verdict(document["verdict"])
     return HealthReport(verdict=verdict, reasons=() if verdict is Verdict.HEALTHY else ("made up",))
 

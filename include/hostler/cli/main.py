@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from hostler import __version__
+from hostler.cli.advise_arguments import add_options as add_advise_options
+from hostler.cli.offers_arguments import add_options as add_offers_options
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -27,6 +29,10 @@ def build_parser() -> argparse.ArgumentParser:
     _add_looking(commands)
     _add_acting(commands)
     _add_ledger(commands)
+    _add_health(commands)
+    _add_catalog(commands)
+    _add_planning(commands)
+    _add_prices(commands)
     return parser
 
 
@@ -90,6 +96,45 @@ def _add_ledger(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--to", required=True, metavar="SCHEMA", help="for example 0001; the earlier release names the one it needs"
     )
     down.set_defaults(run=_lazy("hostler.cli.ledger", "downgrade"))
+
+
+def _add_health(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    explain = commands.add_parser("explain-health", help="what captured outputs and logs say of a node's health, as JSON")
+    explain.add_argument("files", nargs="*", metavar="FILE", help="captured output or log; - for standard input")
+    explain.add_argument("--lines", action="store_true", help="kernel lines from standard input, one JSON line each")
+    explain.add_argument("--source", metavar="KIND", help="what it is, such as nvidia-smi-xml (default: recognised)")
+    explain.add_argument("--command", dest="captured", metavar="TEXT", help="the command line that was captured")
+    explain.add_argument("--exit-code", type=int, metavar="N", help="exit status of that command")
+    explain.set_defaults(run=_lazy("hostler.cli.health", "explain_health"))
+
+
+def _add_catalog(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    explain = commands.add_parser(
+        "explain-error",
+        help='what a cloud\'s error means: JSON lines {"cloud", "call", "raw"} in, one JSON line each out',
+        description="Exit status: 0 every line explained; 1 some lines could not be read, and what is printed for them says why.",
+    )
+    explain.set_defaults(run=_lazy("hostler.cli.explain_error", "explain_error"))
+
+
+def _add_planning(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    offers = commands.add_parser("offers", help="what can be bought for a request, best first, and why the rest is out")
+    add_offers_options(offers)
+    _add_json(offers)
+    offers.set_defaults(run=_lazy("hostler.cli.offers", "offers"))
+    advise = commands.add_parser("advise", help="which accelerators a workload wants, with the arithmetic")
+    add_advise_options(advise)
+    _add_json(advise)
+    advise.set_defaults(run=_lazy("hostler.cli.advise", "advise_command"))
+
+
+def _add_prices(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    prices = commands.add_parser("prices", help="prices that are planned with; --refresh asks the clouds for them")
+    prices.add_argument("--refresh", action="store_true", help="ask the clouds of prices.sources, check, accept or refuse")
+    prices.add_argument("--accept-jumps", action="store_true", help="prices have really moved by over 20 %%: I have looked")
+    prices.add_argument("--cloud", action="append", help="refresh only this cloud; may be given again")
+    _add_json(prices)
+    prices.set_defaults(run=_lazy("hostler.cli.prices", "prices"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,8 @@
 import threading
 from typing import Any
 
-from hostler.cloud.errors import CloudAuthError, CloudConfigError
+from hostler.cloud.errors import CloudAuthError, CloudConfigError, CloudError, CloudUnavailableError
+from hostler.connections.airflow_away import airflow_is_away, is_transport_fault
 
 _ClientKey = tuple[str, str, str | None, int]
 
@@ -23,6 +24,7 @@ class AirflowSessions:
 
         Raises:
             CloudAuthError: the connection does not exist or gives no usable credentials.
+            CloudUnavailableError: Airflow could not be asked now, or the cloud's token service did not answer: again later.
             CloudConfigError: no sessions are known for this cloud.
         """
         if cloud != "aws":
@@ -41,10 +43,30 @@ def _aws_client(service: str, region: str, connection: str | None, options: obje
 
     try:
         hook = AwsBaseHook(aws_conn_id=connection, client_type=service, region_name=region, config=options)
+        if connection and not hook.conn_config:
+            # The hook takes whatever credentials lie about for a connection that it did not get: those of another account, maybe.
+            raise _ConnectionMissingError
         return hook.get_client_type(region_name=region, config=options)
-    except Exception as error:  # noqa: BLE001 - whatever the provider raises; see below
-        # The SDK's and the hook's texts may quote what they were given: only the kind of error leaves this module.
-        raise CloudAuthError(f"connection {connection!r} gives no {service} client: {type(error).__name__}") from None
+    except Exception as error:  # noqa: BLE001 - whatever the provider raises
+        raise _drawn(error, service, connection) from None
+
+
+class _ConnectionMissingError(LookupError):
+    """Airflow gave no connection of this name."""
+
+
+def _drawn(error: Exception, service: str, connection: str | None) -> CloudError:
+    """Returns the drawn error. The SDK's and the hook's texts may quote what they were given: only the kind of error is told."""
+    kind = type(error).__name__
+    if is_transport_fault(error):
+        return CloudUnavailableError(f"connection {connection!r} could not be read now: {kind}")
+    if isinstance(error, _ConnectionMissingError) and connection:
+        if airflow_is_away(connection):
+            return CloudUnavailableError(
+                f"connection {connection!r} could not be read now: Airflow's API server does not answer"
+            )
+        return CloudAuthError(f"connection {connection!r} does not exist in Airflow")
+    return CloudAuthError(f"connection {connection!r} gives no {service} client: {kind}")
 
 
 def secret(name: str) -> str:
@@ -52,10 +74,13 @@ def secret(name: str) -> str:
 
     Raises:
         KeyError: neither exists, or it is empty; the text names it.
+        ConnectionError: Airflow could not be asked now: again later.
     """
     from airflow.sdk.log import mask_secret
 
     value = _password_of(name) or _variable(name)
+    if not value and airflow_is_away(name):
+        raise ConnectionError(f"secret {name!r} could not be read now: Airflow's API server does not answer")
     if not value:
         raise KeyError(f"secret {name!r}: no Airflow connection with a password and no variable of this name")
     mask_secret(value)

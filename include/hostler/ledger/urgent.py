@@ -6,11 +6,14 @@ NEEDS_A_PERSON: Final = (
     "backup.failed",
     "cloud.denied",
     "job.failed",
+    "lease.deadline_at_risk",
     "lease.failed",
     "lease.unattended",
     "node.end_refused",
+    "prices.refused",
     "reap.",
     "request.refused",
+    "run.late",
     "spending.stopped",
 )
 """Verbs of events that somebody is told of; an event whose verb begins so counts too."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from hostler.lifecycle.next_run import newest_job
 from hostler.lifecycle.slots import live_nodes, unresolved
 from hostler.metrics.cost import accrued_usd, rate_usd_per_hour
-from hostler.model.enums import IntentState, JobState, LeaseState, NodeState
+from hostler.model.enums import HealthAction, IntentState, JobState, LeaseState, NodeState, Verdict
 from hostler.model.lease import Event, LeaseView, Node
 
 LAST_EVENTS = 5
@@ -23,7 +23,7 @@ def why(view: LeaseView, events: Sequence[Event], now: datetime | None = None) -
         _headline(view),
         *_waits(view, at),
         *_trouble(view),
-        *(_node_line(node) for node in live_nodes(view)),
+        *(line for node in live_nodes(view) for line in (_node_line(node), *_health(node))),
         *_job(view),
         _cost(view, at),
     ]
@@ -77,6 +77,21 @@ def _node_line(node: Node) -> str:
     ending = f", ending because: {node.ending_reason}" if node.ending_reason else ""
     flags = ", cordoned" if node.is_cordoned else ""
     return f"slot {node.slot_index}: {node.provider_id} ({node.offering.key}) is {node.state}{health}{flags}{ending}"
+
+
+def _health(node: Node) -> list[str]:
+    """Returns why its verdict is what it is: reasons, then who saw it, by which document, and what would end it."""
+    if node.state is not NodeState.INITIALIZED or node.health is Verdict.HEALTHY:
+        return []
+    lines = [f"  {reason}" for reason in node.health_reasons]
+    told = dict(node.health_evidence)
+    if not node.is_health_proven and node.health is Verdict.FAILED:
+        lines.append("  not proven yet: one look of one source; it gets no work, and is looked at again")
+    if node.health_action is not HealthAction.NONE:
+        lines.append(f"  asks for: {node.health_action}{' when no job runs' if 'when' in told else ''}")
+    parts = (("seen_by", "seen by"), ("proof", "proof"), ("source", "by"), ("clears_by", "ends with"))
+    shown = [f"{words} {told[name]}" for name, words in parts if name in told]
+    return [*lines, f"  {'; '.join(shown)}"] if shown else lines
 
 
 def _job(view: LeaseView) -> list[str]:

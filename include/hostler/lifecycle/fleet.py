@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from hostler.cloud.driver import CloudDriver
 from hostler.ledger.port import Caps, Ledger
+from hostler.lifecycle.board import Board
 from hostler.lifecycle.seams import Seams
 from hostler.lifecycle.threads import Offload, in_thread
 from hostler.model.enums import FleetMode
@@ -75,6 +76,7 @@ class Fleet:
         crash: called with a label before and after each effect and ledger write; the simulator raises in it; a no-op otherwise.
         secret: resolves a secret's name to its value, at the last moment; never logged.
         tell: tells people, at once, what needs one and was not told yet; never raises, takes seconds at most.
+        board: what many waiters ask alike.
         offload: where synchronous calls run; the simulator's runs them in place. seams: parts of other packages, bound late.
     """
 
@@ -92,3 +94,4 @@ class Fleet:
     offload: Offload = in_thread
     seams: Seams = field(default_factory=Seams)
     tell: Callable[[], None] = lambda: None
+    board: Board = field(default_factory=Board)

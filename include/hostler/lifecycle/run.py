@@ -58,6 +58,10 @@ async def attach_job(charge: Charge, effect: Effect) -> None:
     except KeyError as error:
         charge.memory.fatal = f"secrets: {error.args[0]}"
         return
+    except OSError as error:
+        wait_s = charge.memory.backoff_s(effect.key, 5.0, 120.0)
+        charge.memory.hold(effect.key, charge.now(), wait_s, shorten(str(error)))
+        return
     orders = [_complete(charge, job, order, secrets) for order in charge.fleet.seams.orders_for(charge.lease, job, nodes)]
     answers = await _start_all(charge, nodes, orders, backup)
     deaf = [answer for answer in answers if isinstance(answer, ReachError)]

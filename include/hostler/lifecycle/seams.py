@@ -41,18 +41,35 @@ class Seal(Protocol):
         ...
 
 
+def _as_listed(offerings: Sequence[Offering]) -> Sequence[Offering]:
+    return offerings
+
+
 def _make_plan(
     request: NodeRequest, offerings: Sequence[Offering], stock_outs: Sequence[StockOut], now: datetime
 ) -> PlacementPlan:
     from hostler.planning.plan import make_plan
+    from hostler.planning.terms import CostTerms, PlanTerms
 
-    return make_plan(request, offerings, stock_outs, now)
+    return make_plan(request, offerings, stock_outs, now, PlanTerms(costs=CostTerms()))
 
 
-def _judge(document: Mapping[str, Any], *, accelerator: str, accelerator_count: int) -> HealthReport:
-    from hostler.health.first import judge
+class Judge(Protocol):
+    """Judges a probe document in the light of what is remembered of the node; pure."""
 
-    return judge(document, accelerator=accelerator, accelerator_count=accelerator_count)
+    def __call__(
+        self, document: Mapping[str, Any], *, accelerator: str, accelerator_count: int, now: datetime, memory: str | None
+    ) -> HealthReport:
+        """Returns verdict, rung, reasons, evidence, and the memory for the next time."""
+        ...
+
+
+def _judge(
+    document: Mapping[str, Any], *, accelerator: str, accelerator_count: int, now: datetime, memory: str | None
+) -> HealthReport:
+    from hostler.health.verdict import judge
+
+    return judge(document, accelerator=accelerator, accelerator_count=accelerator_count, now=now, memory=memory)
 
 
 def _check_workload(request: NodeRequest) -> Problems:
@@ -86,11 +103,13 @@ class Seams:
     """Defaults are the real parts.
 
     Attributes:
-        judge: called with ``accelerator`` and ``accelerator_count``. orders_for: orders in rank order.
+        with_prices: fills accepted prices into what the drivers list.
+        orders_for: orders in rank order.
     """
 
+    with_prices: Callable[[Sequence[Offering]], Sequence[Offering]] = _as_listed
     make_plan: MakePlan = _make_plan
-    judge: Callable[..., HealthReport] = _judge
+    judge: Judge = _judge
     check_workload: Callable[[NodeRequest], Problems] = _check_workload
     orders_for: Callable[[Lease, Job, Sequence[Node]], Sequence[JobOrder]] = _orders_for
     setup_options: Callable[[Lease], Mapping[str, str]] = _setup_options

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
+from functools import partial
 
 from hostler.cloud.driver import OfferingQuery
 from hostler.cloud.errors import CloudError
@@ -22,31 +24,43 @@ class Worth:
     reasons: tuple[str, ...]
 
 
-async def worth_trying(fleet: Fleet, request: NodeRequest) -> Worth:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Records:
+    """What the ledger says, as far as it does not depend on who asks."""
+
+    now: datetime
+    stock_outs: tuple[StockOut, ...]
+    is_stopped: bool
+    spending: Spending
+
+
+async def worth_trying(fleet: Fleet, request: NodeRequest, *, max_age_s: float = 0.0) -> Worth:
     """Asks the catalogs, the shared memory of stock-outs, the spending stop and the caps; buys nothing.
+
+    Args:
+        max_age_s: how old what is known may be. All waiters of a process share it: a thousand make no more calls than one.
 
     Raises:
         LedgerUnavailableError: ask again later.
     """
-    offerings, troubles = await _offerings(fleet, request)
-    ledger = fleet.ledger
-    now = await asyncio.to_thread(ledger.now)
-    stock_outs = await asyncio.to_thread(ledger.stock_outs)
-    plan = fleet.seams.make_plan(request, offerings, stock_outs, now)
+    offerings, troubles = await _offerings(fleet, request, max_age_s)
+    records = await fleet.board.ask("ledger", lambda: _records(fleet), max_age_s=max_age_s)
+    plan = fleet.seams.make_plan(request, offerings, records.stock_outs, records.now)
     if not plan.offerings:
         refusals = tuple(f"{refusal.subject}: {refusal.reason}" for refusal in plan.refusals)
         return Worth(is_worth=False, reasons=(*troubles, *refusals) or ("nothing on offer fits the request",))
-    if await asyncio.to_thread(ledger.is_spending_stopped):
+    if records.is_stopped:
         return Worth(is_worth=False, reasons=("spending is stopped; `hostler resume` ends that",))
-    open_offerings = [offering for offering in plan.offerings if not _bars(offering, stock_outs)]
+    open_offerings = [offering for offering in plan.offerings if not _bars(offering, records.stock_outs)]
     if not open_offerings:
-        return Worth(is_worth=False, reasons=(*troubles, *_bar_words(plan.offerings, stock_outs)))
+        return Worth(is_worth=False, reasons=(*troubles, *_bar_words(plan.offerings, records.stock_outs)))
     caps = fleet.settings.tenant_caps.get(request.tenant)
     if caps is None:
         return Worth(is_worth=False, reasons=(f"tenant {request.tenant!r} is not in fleet.yaml",))
-    whole = await asyncio.to_thread(ledger.spending, None)
-    own = await asyncio.to_thread(ledger.spending, request.tenant)
-    over = [_over(offering, request.node_count, caps, whole, own) for offering in open_offerings]
+    own = await fleet.board.ask(
+        ("spending", request.tenant), lambda: asyncio.to_thread(fleet.ledger.spending, request.tenant), max_age_s=max_age_s
+    )
+    over = [_over(offering, request.node_count, caps, records.spending, own) for offering in open_offerings]
     for offering, words in zip(open_offerings, over, strict=True):
         if not words:
             return Worth(
@@ -55,7 +69,20 @@ async def worth_trying(fleet: Fleet, request: NodeRequest) -> Worth:
     return Worth(is_worth=False, reasons=tuple(dict.fromkeys(over)))
 
 
-async def _offerings(fleet: Fleet, request: NodeRequest) -> tuple[tuple[Offering, ...], tuple[str, ...]]:
+async def _records(fleet: Fleet) -> _Records:
+    def read() -> _Records:
+        ledger = fleet.ledger
+        return _Records(
+            now=ledger.now(),
+            stock_outs=tuple(ledger.stock_outs()),
+            is_stopped=ledger.is_spending_stopped(),
+            spending=ledger.spending(None),
+        )
+
+    return await asyncio.to_thread(read)
+
+
+async def _offerings(fleet: Fleet, request: NodeRequest, max_age_s: float) -> tuple[tuple[Offering, ...], tuple[str, ...]]:
     """Returns what all clouds offer, and in words which clouds could not be asked."""
     query = OfferingQuery(
         accelerator=request.accelerator,
@@ -64,7 +91,11 @@ async def _offerings(fleet: Fleet, request: NodeRequest) -> tuple[tuple[Offering
         regions=request.regions,
     )
     names = sorted(name for name in fleet.drivers if not request.clouds or name in request.clouds)
-    calls = [asyncio.to_thread(fleet.drivers[name].list_offerings, query) for name in names]
+
+    async def listed(name: str) -> tuple[Offering, ...]:
+        return await asyncio.to_thread(fleet.drivers[name].list_offerings, query)
+
+    calls = [fleet.board.ask((name, query), partial(listed, name), max_age_s=max_age_s) for name in names]
     found: list[Offering] = []
     troubles: list[str] = []
     for name, answer in zip(names, await asyncio.gather(*calls, return_exceptions=True), strict=True):

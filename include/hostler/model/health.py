@@ -60,7 +60,18 @@ class SourceHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """Verdict with reasons; a healthy one may have none. Reasons name the accelerator, the reading and the limit."""
+    """Verdict with reasons; a healthy one may have none. Reasons name the accelerator, the reading and the limit.
+
+    Attributes:
+        action: the rung that is asked for; ``none`` when nothing is to be done, or when what is seen is not confirmed yet.
+        is_confirmed: False for a verdict that rests on a single look of a single source: look again before harm.
+        evidence: name and value pairs for the ledger: what was seen, by whom, by which document, what would clear it.
+        memory: what the next verdict on this node must know, as text; None when there is nothing to keep.
+    """
 
     verdict: Verdict
     reasons: tuple[str, ...] = ()
+    action: HealthAction = HealthAction.NONE
+    is_confirmed: bool = True
+    evidence: tuple[tuple[str, str], ...] = ()
+    memory: str | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from hostler.model.enums import IntentState, JobState, LeaseState, NodeState, Verdict
+from hostler.model.enums import HealthAction, IntentState, JobState, LeaseState, NodeState, Verdict
 from hostler.model.offering import Offering, PlacementPlan
 from hostler.model.request import NodeRequest, RunRef
 
@@ -126,8 +126,11 @@ class Node:
         last_seen_at: last time that the cloud listed it or that it answered.
         misses: look-ups in a row that did not find it.
         setup_attempt, setup_job_id: bookkeeping of the setup step.
-        health, health_reasons: the last verdict.
-        unknown_probes: probes in a row whose verdict was unknown; kept here, since one driver may see only one of them.
+        health, health_reasons: the last verdict. health_action: the rung that it asks for.
+        is_health_proven: False when it rests on one look of one source. health_evidence: who saw what, by which document.
+        health_memory: what the next verdict must know (``hostler.health``); None before the first.
+        unknown_probes: probes in a row whose verdict was unknown, or failed and not proven; kept here, since one driver may
+            see only one of them.
         heartbeat_at: last sign of life of the agent, in the ledger's time.
         ending_reason: why it is being ended; health never overwrites it.
     """
@@ -152,6 +155,10 @@ class Node:
     setup_job_id: str | None = None
     health: Verdict = Verdict.UNKNOWN
     health_reasons: tuple[str, ...] = ()
+    health_action: HealthAction = HealthAction.NONE
+    is_health_proven: bool = True
+    health_evidence: tuple[tuple[str, str], ...] = ()
+    health_memory: str | None = None
     probed_at: datetime | None = None
     unknown_probes: int = 0
     heartbeat_at: datetime | None = None

@@ -16,6 +16,7 @@ from hostler.config.schema import FleetFile
 from hostler.ledger.errors import LedgerError
 from hostler.ledger.port import Ledger
 from hostler.lifecycle.fleet import Fleet
+from hostler.lifecycle.seams import Seams
 from hostler.reach.port import Target
 from hostler.reach.ssh import SshTransport
 from hostler.recipes import user_data
@@ -25,6 +26,7 @@ from hostler.vault.local import LocalKeys
 from hostler.vault.port import ObjectStore
 from hostler.vault.stores import open_store
 from hostler.wiring.notices import tell_quietly
+from hostler.wiring.prices import AcceptedPrices
 from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
 
 PRINCIPAL = "hostler"
@@ -59,6 +61,7 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         sleep=asyncio.sleep,
         secret=secret,
         tell=partial(tell_quietly, ledger, fleet),
+        seams=Seams(with_prices=AcceptedPrices(fleet)),
     )
 
 
@@ -67,7 +70,7 @@ def open_fleet() -> Iterator[Fleet]:
     """Builds a Fleet for the command line (the SDKs' own credentials, secrets from the environment) and closes its ledger."""
     from hostler.wiring.sdk_sessions import SdkSessions
 
-    fleet = build_fleet(sessions=SdkSessions(), secret=_secret_of_environment)
+    fleet = build_fleet(sessions=SdkSessions(), secret=secret_of_environment)
     try:
         yield fleet
     finally:
@@ -115,7 +118,7 @@ def _jump(reach: ReachSettings) -> Target | None:
     return Target(host=host, port=int(port), user=user, host_key=reach.jump_host_key)
 
 
-def _secret_of_environment(name: str) -> str:
+def secret_of_environment(name: str) -> str:
     """Returns ``HOSTLER_SECRET_<NAME>``. Raises KeyError naming the variable, never a value."""
     variable: Any = f"HOSTLER_SECRET_{name.upper().replace('-', '_')}"
     if variable not in os.environ:

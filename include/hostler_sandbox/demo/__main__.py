@@ -1,7 +1,8 @@
-"""``make demo``: a real training run lives its whole life on two rented 8-GPU spot nodes of the sandbox cloud.
+"""``make demo``: a real training run lives its whole life on two rented 8-GPU spot nodes of the sandbox cloud, and loses one of them.
 
-Environment: ``SEED`` picks the zones that are out of stock (default: chosen at random and shown); ``KEEP=1`` leaves Airflow up after
-the run until Ctrl-C. Exit status 0 only if all is right. Ctrl-C at any moment leaves no process and no node.
+Environment: ``SEED`` picks the zones that are out of stock and the node that is taken (default: chosen at random and shown);
+``KEEP=1`` leaves Airflow up after the run until Ctrl-C. Exit status 0 only if all is right. Ctrl-C at any moment leaves no process
+and no node.
 """
 
 import json
@@ -10,12 +11,15 @@ import random
 import shutil
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from hostler_sandbox.demo.loss import NodeTaker, choose_loss
 from hostler_sandbox.demo.report import faults_of, make_report
 from hostler_sandbox.demo.run import REQUEST, explain, follow, restore
 from hostler_sandbox.demo.stage import Stage, StageOptions
 from hostler_sandbox.demo.story import Story, outcome_table, step_table
+from hostler_sandbox.demo.undisturbed import undisturbed_weights
 
 FOLDER = Path(".demo")
 _RUN_S = 600.0
@@ -47,11 +51,16 @@ def main() -> int:
 
 def _show(stage: Stage, story: Story, seed: int) -> int:
     """Follows one run, writes the report, prints the tables; returns the exit status."""
-    ended = follow(stage, story, REQUEST, _RUN_S)
+    loss = choose_loss(random.Random(seed), steps=int(REQUEST["recipe_options"]["steps"]), nodes=REQUEST["nodes"])  # noqa: S311
+    with ThreadPoolExecutor(1) as beside:
+        undisturbed = beside.submit(undisturbed_weights, stage.folder / "undisturbed", REQUEST)
+        ended = follow(stage, story, REQUEST, NodeTaker(stage, loss), _RUN_S)
     lease_id = ended.view.lease.lease_id
     objects, said = restore(stage, lease_id, stage.folder / "restored")
     story.say(f"hostler restore: {said}")
-    report = make_report(seed, stage.look("figures"), ended.view, objects)
+    report = make_report(
+        seed, stage.look("figures"), ended.view, restored_objects=objects, undisturbed_sha256=undisturbed.result()
+    )
     (stage.folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     wrong = faults_of(report, ended.view)
     if ended.state != "success":

@@ -16,6 +16,7 @@ from hostler.model.request import RunRef
 from hostler.stores.postgres import PostgresLedger
 from hostler.wiring.settings import ledger_url, read_fleet_file
 from hostler_sandbox.airflow_client import AirflowApiError, AirflowClient
+from hostler_sandbox.demo.loss import NodeTaker
 from hostler_sandbox.demo.stage import Stage
 from hostler_sandbox.demo.story import Story
 
@@ -29,8 +30,8 @@ REQUEST: Final[Mapping[str, Any]] = {
     "nodes": 2,
     "capacity_types": ["spot"],
     "recipe": "digits",
-    "recipe_options": {"step_delay_s": "0.03"},
-    "checkpoint_interval_steps": 50,
+    "recipe_options": {"steps": "300", "step_delay_s": "0.08"},
+    "checkpoint_interval_steps": 60,
     "max_cost_usd": 50.0,
 }
 """Two 8-GPU spot nodes; the delay a step gives the run the length at which checkpoints and heartbeats can be seen."""
@@ -49,8 +50,8 @@ class RunTimeoutError(TimeoutError):
     """The run did not end in time."""
 
 
-def follow(stage: Stage, story: Story, conf: Mapping[str, Any], timeout_s: float) -> Followed:
-    """Triggers a run over REST with a JSON web token and tells its story to the end.
+def follow(stage: Stage, story: Story, conf: Mapping[str, Any], taker: NodeTaker, timeout_s: float) -> Followed:
+    """Triggers a run over REST with a JSON web token and tells its story to the end; the taker strikes when its moment comes.
 
     Raises:
         RunTimeoutError: not within ``timeout_s``.
@@ -69,6 +70,8 @@ def follow(stage: Stage, story: Story, conf: Mapping[str, Any], timeout_s: float
             events = ledger.list_events(lease_id, after=seen)
             story.tell_events(events)
             seen = events[-1].sequence if events else seen
+            if seen and (done := taker.look(ledger.view(lease_id))):
+                story.say(f"!!! {done}")
             if state in _ENDED:
                 return Followed(state=state, tasks=tasks, view=ledger.view(lease_id))
             if time.monotonic() > end:

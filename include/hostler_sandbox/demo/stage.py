@@ -39,6 +39,7 @@ class StageOptions:
         folder: everything lies in it. seed: picks the zones that are out of stock; None: all have stock.
         deployment: of the fleet file. limits, timing, tenants: its blocks, over the defaults of a rehearsal.
         users: Airflow users, name to role. airflow_env: more environment of Airflow (``AIRFLOW__...``).
+        parallelism, celery_workers, triggerers: as ``AirflowPlace`` has them.
         say: is told each step in words.
     """
 
@@ -52,6 +53,8 @@ class StageOptions:
     airflow_env: Mapping[str, str] = field(default_factory=dict)
     sandbox_arguments: tuple[str, ...] = ()
     parallelism: int = 6
+    celery_workers: int = 0
+    triggerers: int = 1
     say: Callable[[str], None] = lambda _words: None
 
 
@@ -173,6 +176,8 @@ class Stage:
             users=self.options.users,
             env={**self.environment(), "AIRFLOW__HOSTLER__RETRY_DELAY_S": "2", **self.options.airflow_env},
             parallelism=self.options.parallelism,
+            celery_workers=self.options.celery_workers,
+            triggerers=self.options.triggerers,
         )
 
     def _fleet(self) -> dict[str, Any]:

@@ -65,6 +65,8 @@ def outcome_table(report: dict[str, Any]) -> str:
     rows = [
         ("accuracy", f"{report['accuracy']}"),
         ("weights (SHA-256)", str(report["weights_sha256"])[:16] + "..."),
+        ("  undisturbed training", str(report["undisturbed_weights_sha256"])[:16] + "..."),
+        ("resumed at / steps redone", f"{report['resumed_steps']} / {report['redone_steps']}"),
         ("refusals on the way", str(report["refusals"])),
         ("nodes launched / lost", f"{report['nodes_launched']} / {report['nodes_lost']}"),
         ("cost by the ledger", f"{report['ledger_cost_usd']:.4f} USD (simulated)"),

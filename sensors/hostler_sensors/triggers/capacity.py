@@ -19,7 +19,7 @@ class CapacityTrigger(BaseTrigger):
 
     Args:
         capacity_types, regions: comma-separated; regions empty: all. max_price_usd_per_hour: of one node, as text; empty: any.
-        every_s: seconds between two looks.
+        every_s: seconds between two looks. quiet_s: before the first one; 0 only where no worker has deferred to it.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class CapacityTrigger(BaseTrigger):
         regions: str = "",
         max_price_usd_per_hour: str = "",
         every_s: float = 30.0,
+        quiet_s: float = MIN_AFTER_DEFERRAL_S,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # airflow.triggers.base has no annotations there
         self._arguments: dict[str, Any] = {
@@ -44,6 +45,7 @@ class CapacityTrigger(BaseTrigger):
             "regions": regions,
             "max_price_usd_per_hour": max_price_usd_per_hour,
             "every_s": every_s,
+            "quiet_s": quiet_s,
         }
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -67,11 +69,15 @@ class CapacityTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yields one event when the gang is worth trying; its reason says what would be bought first."""
-        await asyncio.sleep(MIN_AFTER_DEFERRAL_S)
+        await asyncio.sleep(self._arguments["quiet_s"])
         fleet = await shared_fleet()
-        while not (worth := await worth_trying(fleet, self.request())).is_worth:
-            self.log.info("not worth trying: %s", "; ".join(worth.reasons))
-            await fleet.sleep(self._arguments["every_s"])
+        every_s = self._arguments["every_s"]
+        told: tuple[str, ...] = ()
+        while not (worth := await worth_trying(fleet, self.request(), max_age_s=every_s)).is_worth:
+            if worth.reasons != told:  # a thousand waiters that say the same thing again and again fill a disk
+                self.log.info("not worth trying: %s", "; ".join(worth.reasons))
+                told = worth.reasons
+            await fleet.sleep(every_s)
         yield TriggerEvent({"reason": "; ".join(worth.reasons)})  # type: ignore[no-untyped-call] # see above
 
 

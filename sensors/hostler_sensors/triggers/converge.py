@@ -17,9 +17,9 @@ MAX_WATCH_S = 300.0
 """Longest wait between two looks at a lease: one that nobody drives for 900 s counts as unattended."""
 
 
-def fired(lease_id: str, reason: str) -> TriggerEvent:
+def fired(lease_id: str, reason: str, **more: bool) -> TriggerEvent:
     """Returns the event of all our triggers about leases: an id and words; what holds is in the ledger."""
-    return TriggerEvent({"lease_id": lease_id, "reason": reason})  # type: ignore[no-untyped-call] # no annotations there
+    return TriggerEvent({"lease_id": lease_id, "reason": reason, **more})  # type: ignore[no-untyped-call] # no annotations there
 
 
 class ConvergeTrigger(BaseTrigger):

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from hostler.lifecycle.condition import Condition, nodes_healthy, nodes_ready
+from hostler.lifecycle.condition import Condition, Observer, nodes_healthy, nodes_ready
 from hostler.lifecycle.fleet import Fleet
 from hostler_sensors.fleet_access import shared_fleet
 from hostler_sensors.triggers.converge import MIN_AFTER_DEFERRAL_S, fired
@@ -42,17 +42,18 @@ class HealthTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yields one event when waiting is over, one way or the other."""
         await asyncio.sleep(MIN_AFTER_DEFERRAL_S)
-        fleet = await shared_fleet()
+        fleet, observer = await shared_fleet(), Observer(who="hostler_sensors/health")
         while True:
-            seen = await look(fleet, self.lease_id, self.wanted, self.max_age_s)
+            seen = await look(fleet, self.lease_id, self.wanted, self.max_age_s, observer)
             if seen.is_met or seen.is_hopeless:
                 break
             await fleet.sleep(self.every_s)
-        yield fired(self.lease_id, "; ".join(seen.reasons) or f"all nodes are {self.wanted}")
+        reason = "; ".join(seen.reasons) or f"all nodes are {self.wanted}"
+        yield fired(self.lease_id, reason, is_proven=seen.is_hopeless)
 
 
-async def look(fleet: Fleet, lease_id: str, wanted: str, max_age_s: float) -> Condition:
-    """Returns what is seen of the lease's nodes now."""
+async def look(fleet: Fleet, lease_id: str, wanted: str, max_age_s: float, observer: Observer | None = None) -> Condition:
+    """Returns what is seen of the lease's nodes now; an observer remembers the looks before."""
     if wanted == HEALTHY:
-        return await nodes_healthy(fleet, lease_id, max_age_s)
+        return await nodes_healthy(fleet, lease_id, max_age_s, observer)
     return nodes_ready(await asyncio.to_thread(fleet.ledger.view, lease_id))

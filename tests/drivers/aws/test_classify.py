@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
 from hostler.catalog.aws_quota import quota_for
+from hostler.catalog.error_rules.aws import CODES
 from hostler.cloud.errors import (
     AlreadyExistsError,
     AnswerLostError,
@@ -24,7 +25,6 @@ from hostler.cloud.errors import (
     TeardownRefusedError,
 )
 from hostler.drivers.aws.classify import classify, drawn, suggested_zones
-from hostler.drivers.aws.error_table import CODES
 from hostler.model.enums import CapacityType
 
 CASES = next(

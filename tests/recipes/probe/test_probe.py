@@ -40,8 +40,8 @@ class Node:
     def nvml(self, python: str) -> None:
         (self.modules / "pynvml.py").write_text(python)
 
-    def probe(self) -> dict:
-        env = {"PATH": f"{self.bin}:{SYSTEM_PATH}", "HOSTLER_HOME": str(self.home), "PYTHONPATH": str(self.modules)}
+    def probe(self, **more: str) -> dict:
+        env = {"PATH": f"{self.bin}:{SYSTEM_PATH}", "HOSTLER_HOME": str(self.home), "PYTHONPATH": str(self.modules), **more}
         done = subprocess.run([sys.executable, str(SCRIPT)], env=env, capture_output=True, check=True, text=True, timeout=30)
         return json.loads(done.stdout)
 
@@ -213,6 +213,24 @@ def test_probe_when_nvml_answers_then_it_is_the_source_and_missing_calls_are_nam
     assert "nvmlDeviceGetRemappedRows" in found["accelerators"][0]["missing"]["is_remap_pending"]
 
 
+def test_probe_when_the_library_fills_the_sram_struct_by_its_address_then_the_flag_is_read(node):
+    sram = """
+import ctypes
+
+
+class c_nvmlEccSramErrorStatus_v1_t(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("counts", ctypes.c_ulonglong * 11), ("bThresholdExceeded", ctypes.c_uint)]
+
+
+def nvmlDeviceGetSramEccErrorStatus(handle, status):
+    # As the real binding hands it to C: an address; by value the library would write into nowhere.
+    ctypes.cast(status, ctypes.POINTER(c_nvmlEccSramErrorStatus_v1_t)).contents.bThresholdExceeded = handle == 1
+"""
+    node.nvml(FAKE_NVML.replace("SICK", "pass") + sram)
+
+    assert [entry["is_sram_threshold_exceeded"] for entry in node.probe()["accelerators"]] == [False, True, False]
+
+
 def test_probe_when_nvml_hangs_in_the_middle_then_what_it_said_before_is_kept(node):
     node.nvml(FAKE_NVML.replace("SICK", "time.sleep(60)"))
 
@@ -251,6 +269,15 @@ def test_probe_when_the_kernel_log_has_xids_then_they_carry_the_kernels_seconds(
 
     assert found["kernel_log"]["is_readable"] is True
     assert [(xid["code"], xid["pci_bus_id"], xid["at_uptime_s"]) for xid in found["xids"]] == [(79, "0000:00:1e", 812.345678)]
+
+
+def test_probe_when_the_node_has_a_root_of_its_own_then_its_boot_is_that_roots(node, tmp_path):
+    own = tmp_path / "root" / "proc" / "sys" / "kernel" / "random"
+    own.mkdir(parents=True)
+    (own / "boot_id").write_text("11111111-2222-3333-4444-555555555555\n")
+
+    assert node.probe(HOSTLER_ROOT=str(tmp_path / "root"))["boot_id"] == "11111111-2222-3333-4444-555555555555"
+    assert node.probe()["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def test_probe_when_the_kernel_log_is_closed_then_it_says_why(node):

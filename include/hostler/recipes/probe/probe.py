@@ -336,9 +336,10 @@ def read_smi(document: Json) -> None:
 
 
 def proc(path: str) -> str | None:
-    """Returns a kernel file's text; None when it cannot be read."""
+    """Returns a kernel file's text; None when it cannot be read. A node with a root of its own has its own boot there."""
+    own = Path(os.environ.get("HOSTLER_ROOT") or "/", "proc", path)
     try:
-        return Path("/proc", path).read_text(encoding="utf-8").strip()
+        return (own if own.exists() else Path("/proc", path)).read_text(encoding="utf-8").strip()
     except OSError:
         return None
 
@@ -365,8 +366,7 @@ def read_kernel_log(document: Json) -> None:
 
 def read_host(document: Json) -> None:
     """Fills boot id, uptime, disks, and how many NVIDIA 3D or VGA controllers the bus has."""
-    document["boot_id"] = proc("sys/kernel/random/boot_id")
-    uptime = proc("uptime")
+    document["boot_id"], uptime = proc("sys/kernel/random/boot_id"), proc("uptime")
     document["uptime_s"] = float(uptime.split()[0]) if uptime else None
     code, output, problem = run(["lspci", "-nn"], 3)
     document["pci_accelerator_count"] = len(re.findall(r"\[030[02]\]: .*\[10de:", output)) if code == 0 else None

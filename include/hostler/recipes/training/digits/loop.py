@@ -127,7 +127,7 @@ def train(settings: Settings, asked: Callable[[], dict[str, bool]]) -> bool:
         state = agree_on_start(
             gang, settings, config, lambda: State(0, network.first_weights(settings.seed), np.zeros(network.size), config)
         )
-        report(settings, resumed_from_step=state.step, step=state.step)
+        report(settings, resumed_from_step=state.step, step=state.step, steps_total=total)
         while state.step < total:
             state, loss, flags = one_step(state, data, network, settings=settings, gang=gang, asked=asked())
             report(settings, step=state.step, loss=loss)

@@ -211,8 +211,8 @@ def train() -> int:
     """Trains to the end, or to the end of the step in which somebody asked to stop; returns the exit status."""
     trainer = Trainer()
     trainer.resume()
-    report(resumed_from_step=trainer.step, step=trainer.step)
     total = int(option("steps", 0)) or int(option("epochs", 12)) * trainer.steps_per_epoch
+    report(resumed_from_step=trainer.step, step=trainer.step, steps_total=total)
     interval = int(os.environ.get("HOSTLER_CHECKPOINT_INTERVAL_STEPS", "20"))
     while trainer.step < total:
         time.sleep(option("step_delay_s", 0))
