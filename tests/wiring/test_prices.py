@@ -12,7 +12,7 @@ from hostler.catalog.offerings import load_catalog
 from hostler.catalog.prices import read_kept
 from hostler.cloud.registry import settings_models
 from hostler.config.fleet_file import FleetFileError, parse_fleet
-from hostler.exporters.webhook import NEEDS_A_PERSON
+from hostler.ledger.urgent import NEEDS_A_PERSON
 from hostler.model.enums import CapacityType
 from hostler.stores.memory import MemoryLedger
 from hostler.wiring.prices import AcceptedPrices, accepted_paths, catalog_paths, refresh_prices, wanted_types
