@@ -29,7 +29,9 @@ _PID = re.compile(r"\bpid {0,2}[=:]? {0,2}['\"`]?(\d{1,10})\b")
 _NAME = re.compile(r"\bname=((?:[^,]|,(?=[^ ])){1,200})")
 _ACTION_TAIL = re.compile(r" {1,4}Recommended Action=")
 _ADDRESS = re.compile(r"(?<![0-9a-fA-F:.])((?:[0-9a-fA-F]{4,8}:)[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])(?!:?[0-9a-fA-F])")
-_RECEIVED = re.compile(r"AER: [^\n]{0,60}error (?:message )?received:? (?:from )?((?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])")
+_RECEIVED = re.compile(
+    r"AER: [^\n]{0,60}error (?:message )?received:? (?:from )?((?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
+)
 """A port tells which device sent it the error."""
 _GPU_AT = re.compile(r"\bGPU (?:at )?(?:PCI:)?((?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)(?![0-9a-fA-F])")
 _COLONED = re.compile(r"\(PCI:([0-9a-fA-F]{1,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)\)")

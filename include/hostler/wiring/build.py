@@ -12,6 +12,7 @@ from hostler.cloud.registry import load_driver
 from hostler.cloud.session import SessionSource
 from hostler.config.clouds import ReachSettings
 from hostler.config.schema import FleetFile
+from hostler.health.verdict import judge
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.seams import Seams
 from hostler.reach.port import Target
@@ -23,7 +24,7 @@ from hostler.vault.local import LocalKeys
 from hostler.vault.port import ObjectStore
 from hostler.vault.stores import open_store
 from hostler.wiring.prices import AcceptedPrices
-from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
+from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file, silences_of
 
 PRINCIPAL = "hostler"
 """Who user certificates are made out to; ``recipes.user_data`` lets this principal in."""
@@ -55,7 +56,7 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         user_data=lambda intent: user_data.build(intent, keys, user=settings.ssh_user),
         sleep=asyncio.sleep,
         secret=secret,
-        seams=Seams(with_prices=AcceptedPrices(fleet)),
+        seams=Seams(with_prices=AcceptedPrices(fleet), judge=partial(judge, silences=silences_of(fleet))),
     )
 
 

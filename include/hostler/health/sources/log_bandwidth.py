@@ -64,7 +64,12 @@ class _Measured:
 
 def detect(text: str, name: str) -> float:
     """Returns 0.9 for the table of a known test."""
-    if _ROCM.search(text) or _CUDA_LINE.search(text) or _COPY.search(text) or (_NVB_HEAD.search(text) and re.search(r"memcpy|bandwidth", text)):
+    if (
+        _ROCM.search(text)
+        or _CUDA_LINE.search(text)
+        or _COPY.search(text)
+        or (_NVB_HEAD.search(text) and re.search(r"memcpy|bandwidth", text))
+    ):
         return 0.9
     if re.search(r"\[CUDA Bandwidth Test\]|nvbandwidth Version|P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test", text):
         return 0.9
