@@ -30,7 +30,8 @@ _MB_IN_GB: Final = 1000.0
 _CUDA_ROW: Final = re.compile(r"^\s{0,12}(\d{1,14})\s{1,40}([\d.]{1,14})\s*$")
 _CUDA_LINE: Final = re.compile(r"bandwidthTest-(H2D|D2H|D2D)[^,\n]{0,40}, Bandwidth = ([\d.]{1,14}) ([MG])B/s")
 _COPY: Final = re.compile(
-    r"^\s{0,8}(cpu|gpu(\d{1,3}))_to_(cpu|gpu(\d{1,3}))(?:_(?:read|write))?_by_(dma|sm)(?:_under_numa\d{1,3})?_uni[ :=]{1,8}([\d.]{1,14})\s{0,4}$",
+    r"^\s{0,8}(cpu|gpu(\d{1,3}))_to_(cpu|gpu(\d{1,3}))(?:_(?:read|write))?_by_(dma|sm)(?:_under_numa\d{1,3})?_uni"
+    r"[ :=]{1,8}([\d.]{1,14})\s{0,4}$",
     re.MULTILINE,
 )
 """superbench's gpu-copy. Copies both ways at once are left out: no floor is known for them."""
