@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pytest
 from hostler.cloud.registry import settings_models
 from hostler.config.fleet_file import FleetFileError, find_fleet_file, load_fleet, parse_fleet
 from hostler.model.enums import CapacityType, FleetMode
+from hostler.wiring.settings import silences_of
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "fleet.example.yaml"
 
@@ -87,3 +89,22 @@ def test_finding_when_there_is_no_file_then_the_error_says_where_it_was_looked_f
     monkeypatch.setenv("HOSTLER_FLEET", str(tmp_path / "none.yaml"))
     with pytest.raises(FleetFileError, match=r"none\.yaml; set HOSTLER_FLEET"):
         find_fleet_file()
+
+
+SILENCE = """health:
+  silences:
+    - {starts_at: 2026-12-05T22:00:00Z, ends_at: END, who: fabric team, why: new firmware, codes: [nvlink.]}
+"""
+
+
+def test_silence_when_announced_then_the_engine_gets_it():
+    fleet = parse_fleet(GOOD + SILENCE.replace("END", "2026-12-06T02:00:00Z"), "fleet.yaml", settings_models())
+    (silence,) = silences_of(fleet)
+    assert silence.covers("nvlink.down", datetime(2026, 12, 5, 23, tzinfo=UTC))
+    assert not silence.covers("device.lost", datetime(2026, 12, 5, 23, tzinfo=UTC))
+    assert not silence.covers("nvlink.down", datetime(2026, 12, 6, 2, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("end", ["2026-12-05T22:00:00Z", "2026-12-06T02:00:00"])
+def test_silence_when_it_ends_too_early_or_without_a_zone_then_it_is_refused(end):
+    assert any("health.silences.0" in problem for problem in problems_of(GOOD + SILENCE.replace("END", end)))

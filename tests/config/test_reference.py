@@ -8,12 +8,14 @@ from pydantic import BaseModel
 from hostler.config.clouds import ReachSettings
 from hostler.config.schema import (
     BackupSettings,
+    HealthSettings,
     KeySettings,
     LedgerSettings,
     Limits,
     NotifySettings,
     PriceSettings,
     PriceSourceSettings,
+    SilenceSettings,
     Timing,
 )
 from hostler.drivers.aws.settings import AwsSettings
@@ -28,6 +30,8 @@ BLOCKS: dict[str, type[BaseModel]] = {
     "timing": Timing,
     "prices": PriceSettings,
     "prices.sources.<cloud>": PriceSourceSettings,
+    "health": HealthSettings,
+    "health.silences[]": SilenceSettings,
     "reach": ReachSettings,
 }
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AnyUrl, Field, SecretStr, SerializeAsAny, model_validator
+from pydantic import AnyUrl, AwareDatetime, Field, SecretStr, SerializeAsAny, model_validator
 
 from hostler.config.clouds import CloudSettings, StrictModel
 from hostler.model.enums import FleetMode
@@ -105,6 +105,33 @@ class PriceSettings(StrictModel):
     sources: dict[Literal["alibaba", "aws", "azure", "gcp"], PriceSourceSettings] = Field(default_factory=dict)
 
 
+class SilenceSettings(StrictModel):
+    """Maintenance that was announced: what is seen meanwhile asks for nothing and is not held against a node.
+
+    Attributes:
+        starts_at, ends_at: with their zone, the end not included. who, why: for the record.
+        codes: beginnings of findings' codes, such as ``nvlink.``; empty: all.
+    """
+
+    starts_at: AwareDatetime
+    ends_at: AwareDatetime
+    who: Annotated[str, Field(min_length=1)]
+    why: Annotated[str, Field(min_length=1)]
+    codes: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+
+    @model_validator(mode="after")
+    def _ends_later(self) -> Self:
+        if self.ends_at <= self.starts_at:
+            raise ValueError("ends_at: must be later than starts_at")
+        return self
+
+
+class HealthSettings(StrictModel):
+    """How verdicts on nodes are made; see docs/health.md."""
+
+    silences: tuple[SilenceSettings, ...] = ()
+
+
 class Timing(StrictModel):
     """Time limits in seconds. The defaults suit GPU machines of the big clouds."""
 
@@ -138,6 +165,7 @@ class FleetFile(StrictModel):
     timing: Timing = Timing()
     catalog: tuple[Path, ...] = ()
     prices: PriceSettings = PriceSettings()
+    health: HealthSettings = HealthSettings()
     clouds: Annotated[dict[str, SerializeAsAny[CloudSettings]], Field(min_length=1)]
     tenants: dict[str, TenantLimits] = Field(default_factory=lambda: {"default": TenantLimits()})
 

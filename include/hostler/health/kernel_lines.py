@@ -28,7 +28,11 @@ _NUMBER_WORD = re.compile(r"\bxid:? {0,4}(\d{1,4})\b", re.IGNORECASE)
 _PID = re.compile(r"\bpid {0,2}[=:]? {0,2}['\"`]?(\d{1,10})\b")
 _NAME = re.compile(r"\bname=((?:[^,]|,(?=[^ ])){1,200})")
 _ACTION_TAIL = re.compile(r" {1,4}Recommended Action=")
-_ADDRESS = re.compile(r"(?<![0-9a-fA-F:.])((?:[0-9a-fA-F]{4,8}:)[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])(?![0-9a-fA-F:])")
+_ADDRESS = re.compile(r"(?<![0-9a-fA-F:.])((?:[0-9a-fA-F]{4,8}:)[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])(?!:?[0-9a-fA-F])")
+_RECEIVED = re.compile(
+    r"AER: [^\n]{0,60}error (?:message )?received:? (?:from )?((?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
+)
+"""A port tells which device sent it the error."""
 _GPU_AT = re.compile(r"\bGPU (?:at )?(?:PCI:)?((?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)(?![0-9a-fA-F])")
 _COLONED = re.compile(r"\(PCI:([0-9a-fA-F]{1,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)\)")
 _KILLED = re.compile(r"[Kk]ill(?:ed)? process (\d{1,10})(?:,? {1,2}| )\(([^()]{1,64})\)")
@@ -130,7 +134,7 @@ def fallen_event(text: KernelText, pci: str | None) -> KernelEvent:
 
 def address_in(message: str) -> str | None:
     """Returns the address of the device that the message is about; None when it names none."""
-    for pattern in (_GPU_AT, _COLONED, _ADDRESS):
+    for pattern in (_RECEIVED, _GPU_AT, _COLONED, _ADDRESS):
         found = pattern.search(message)
         if found:
             return normal_pci(found[1])

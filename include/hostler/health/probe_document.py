@@ -17,7 +17,10 @@ _FLAGS: Final = (
     "is_mig_enabled",
 )  # fmt: skip
 _TEXTS: Final = ("name", "recovery_action", "error")
-_LATER: Final = ("pcie_generation", "pcie_generation_max", "memory_total_mib", "memory_used_mib")
+_LATER: Final = (
+    "pcie_generation", "pcie_generation_max", "memory_total_mib", "memory_used_mib", "ecc_sram_correctable_count",
+    "ecc_dram_correctable_count",
+)  # fmt: skip
 """Numbers that a document may lack."""
 _WITHOUT_REASON: Final = (
     "name", "ecc_volatile_uncorrectable_count", "temperature_c", "throttle_mask", "is_remap_pending", "has_remap_failed",

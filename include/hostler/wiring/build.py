@@ -13,6 +13,7 @@ from hostler.cloud.registry import load_driver
 from hostler.cloud.session import SessionSource
 from hostler.config.clouds import CloudSettings, ReachSettings
 from hostler.config.schema import FleetFile
+from hostler.health.verdict import judge
 from hostler.ledger.errors import LedgerError
 from hostler.ledger.port import Ledger
 from hostler.lifecycle.fleet import Fleet
@@ -27,7 +28,7 @@ from hostler.vault.port import ObjectStore
 from hostler.vault.stores import open_store
 from hostler.wiring.notices import tell_quietly
 from hostler.wiring.prices import AcceptedPrices
-from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
+from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file, silences_of
 
 PRINCIPAL = "hostler"
 """Who user certificates are made out to; ``recipes.user_data`` lets this principal in."""
@@ -59,7 +60,7 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         user_data=lambda intent: user_data.build(intent, keys, user=settings.login_of(intent.offering.cloud).user),
         sleep=asyncio.sleep,
         secret=secret,
-        seams=Seams(with_prices=AcceptedPrices(fleet)),
+        seams=Seams(with_prices=AcceptedPrices(fleet), judge=partial(judge, silences=silences_of(fleet))),
         tell=partial(tell_quietly, ledger, fleet),
     )
 

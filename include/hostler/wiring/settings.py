@@ -7,6 +7,7 @@ from pathlib import Path
 from hostler.cloud.registry import settings_models
 from hostler.config.fleet_file import find_fleet_file, load_fleet
 from hostler.config.schema import FleetFile
+from hostler.health.engine import Silence
 from hostler.ledger.errors import LedgerUnavailableError
 from hostler.ledger.port import Caps
 from hostler.lifecycle.fleet import LifecycleSettings, Login
@@ -50,6 +51,14 @@ def open_ledger(fleet: FleetFile) -> Iterator[PostgresLedger]:
         yield ledger
     finally:
         ledger.close()
+
+
+def silences_of(fleet: FleetFile) -> tuple[Silence, ...]:
+    """Returns the maintenance that the fleet file announces."""
+    return tuple(
+        Silence(starts_at=one.starts_at, ends_at=one.ends_at, who=one.who, why=one.why, codes=one.codes)
+        for one in fleet.health.silences
+    )
 
 
 def lifecycle_settings(fleet: FleetFile) -> LifecycleSettings:

@@ -30,6 +30,11 @@ THROTTLE_BITS: Final[dict[str, int]] = {
 }  # fmt: skip
 """Source: nvml.h, nvmlClocksEventReasons constants, read 2026-12-01."""
 
+_HARDWARE: Final = 0x8
+_SOFTWARE: Final = 0x20
+_DETAILS: Final = 0x40 | 0x80
+"""What slows the hardware down in detail: GPUs before Pascal tell both as N/A, old drivers not at all."""
+
 _THROTTLE_PREFIXES: Final[dict[Form, tuple[str, ...]]] = {
     "xml": ("clocks_event_reasons/clocks_event_reason_", "clocks_throttle_reasons/clocks_throttle_reason_"),
     "text": ("clocks event reasons/", "clocks throttle reasons/"),
@@ -93,7 +98,7 @@ def _mask(values: Values, form: Form) -> tuple[int | None, str | None]:
         whole = values.get(prefix + "active") if form == "csv" else None
         if whole is not None:
             return hex_mask(whole)
-    mask, seen, reason = 0, 0, None
+    mask, seen, absent, reason = 0, 0, 0, None
     for name, bit in THROTTLE_BITS.items():
         text = next((values[key] for key in _throttle_keys(form, name) if key in values), None)
         if text is None:
@@ -104,6 +109,9 @@ def _mask(values: Values, form: Form) -> tuple[int | None, str | None]:
             mask |= bit if state == "active" else 0
         else:
             reason = text.strip()
+            absent |= bit if state in {"n/a", "[n/a]"} else 0
+    if seen & _HARDWARE and (absent & _DETAILS == _DETAILS or _is_old(values, form)):
+        seen |= _DETAILS | (0 if absent else _SOFTWARE)
     if mask & BAD_THROTTLE_BITS or seen & BAD_THROTTLE_BITS == BAD_THROTTLE_BITS:
         return mask, None
     block = {
@@ -115,6 +123,13 @@ def _mask(values: Values, form: Form) -> tuple[int | None, str | None]:
     if form == "csv":
         return None, reason or (f"{NOT_REPORTED} in full" if seen else None)
     return None, reason or NOT_REPORTED
+
+
+def _is_old(values: Values, form: Form) -> bool:
+    """True when the list of reasons is that of drivers before 384, which ends with an unknown one and has no details."""
+    newer = ("hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown", "sync_boost")
+    told = [name for name in (*newer, "unknown") if any(key in values for key in _throttle_keys(form, name))]
+    return told == ["unknown"]
 
 
 def hex_mask(text: str) -> tuple[int | None, str | None]:

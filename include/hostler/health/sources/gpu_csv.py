@@ -25,7 +25,8 @@ _LOOP: Final = re.compile(r"(^|\s)(-l|-lms|--loop(-ms)?)\b", re.IGNORECASE)
 _ONE_GPU: Final = re.compile(r"(^|\s)(-i|--id)[\s=]", re.IGNORECASE)
 _ERROR_CELL: Final = re.compile(r"\[(unknown error|n/a|not supported|gpu [^\]]*|err!)\]|\berr!", re.IGNORECASE)
 _GPU_ROW: Final = re.compile(
-    r"^\s*(\d{1,3}|[0-9a-f:.]+)?\s*,?\s*(nvidia|tesla|geforce|quadro|grid)\b[^,]*,", re.IGNORECASE | re.MULTILINE
+    r"^[ \t]{0,8}(?:[0-9a-f:.]{1,24}[ \t]{0,8},?|,)?[ \t]{0,8}(nvidia|tesla|geforce|quadro|grid)\b[^,\n]{0,200},",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

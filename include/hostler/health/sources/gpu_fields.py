@@ -137,7 +137,7 @@ def convert(kind: str, raw: str) -> tuple[Any, str | None]:
     """Returns value and None, or None and why there is no value: the device's own words."""
     word = raw.strip()
     if kind == "text":
-        is_none = word.lower() in _NO_TEXT
+        is_none = word.lower() in _NO_TEXT or (word[:1] == "[" and word[-1:] == "]")  # such as [GPU is lost]
         return (None, word or NOT_REPORTED) if is_none else (word, None)
     lower = word.lower()
     if kind in {"flag", "good"}:

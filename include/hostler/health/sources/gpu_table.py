@@ -11,7 +11,7 @@ from hostler.health.sources.gpu_fields import whole
 from hostler.health.sources.gpu_readings import judged, reading_of
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.source import Source
-from hostler.health.words import lost_devices, node_finding
+from hostler.health.words import device_finding, lost_devices, node_finding
 from hostler.model.enums import Verdict
 from hostler.model.health import AcceleratorHealth, Finding, SourceHealth
 
@@ -26,9 +26,13 @@ _MIDDLE: Final = re.compile(
     r"(?P<power>[^/|]+|N/A)\s*/\s*(?P<cap>[^|]+?)\s*\|\s*(?P<used>[^/|]+?)\s*/\s*(?P<total>[^|]+?)\s*\|"
     r"\s*(?P<use>\S+|\[[^\]]*\])\s+(?P<mode>\S[^|]*?)\s*\|\s*$"
 )
+_ERROR_LINE: Final = re.compile(r"^\|\s*ERR!|\|\s*(?:GPU is lost|Unknown Error)\b", re.IGNORECASE)
 _MIG_MODE: Final = re.compile(r"^\|\s*\|\s*\|\s*(?P<mig>Enabled|Disabled|N/A|ERR!)(?P<pending>\*?)\s*\|\s*$")
 _MIG_DEVICE: Final = re.compile(r"^\|\s*(\d+)\s+(\S+)\s+(\S+)\s+(\d+)\s*\|[^|]*/[^|]*\|\s*(\S+)\s+(\S+)\s*\|")
 _HEAD: Final = re.compile(r"NVIDIA-SMI\s+([\d.]+).*?(?:Driver Version|KMD Version)\s*:\s*([\d.]+)")
+
+_ERROR: Final = "the second line"
+"""Key of a second line that tells of an error in place of values."""
 
 Values = dict[str, str]
 
@@ -87,6 +91,8 @@ def _rows(text: str) -> tuple[list[Values], dict[str, list[str]]]:
             rows[-1]["mig.mode.current"] = mode["mig"]
             if mode["pending"]:
                 rows[-1]["mig.mode.pending"] = "Disabled" if mode["mig"] == "Enabled" else "Enabled"
+        elif not middle and _ERROR_LINE.search(line):
+            rows[-1].setdefault(_ERROR, line)
     return rows, migs
 
 
@@ -131,11 +137,16 @@ def _accelerators(
         reading = replace(reading, driver_major=None)  # the table never has what only newer drivers tell
         if reading.is_mig_enabled:
             reading = replace(reading, mig_instance_count=len(counts or ()))
-        extra = [] if "temperature.gpu" in values else [unknown("reading.row", "its second line is missing or malformed")]
+        extra = [] if "temperature.gpu" in values else [_no_values(values)]
         health, unread = judged(reading, extra=extra)
         accelerators.append(health)
         notes += unread
     return accelerators, notes
+
+
+def _no_values(values: Values) -> Finding:
+    told = device_finding(values[_ERROR]) if _ERROR in values else None
+    return told or unknown("reading.row", "its second line is missing or malformed")
 
 
 def _mig_errors(counts: list[str] | None) -> str:

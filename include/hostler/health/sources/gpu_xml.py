@@ -21,6 +21,11 @@ _OPEN: Final = "<nvidia_smi_log"
 _CLOSE: Final = "</nvidia_smi_log>"
 _SKIPPED: Final = frozenset({"supported_clocks", "processes", "accounted_processes", "mig_devices"})
 """Long lists that no reading is taken from in this way."""
+_CLOCKS: Final = re.compile(
+    r"<supported_mem_clock>\s*<value>[^<]*</value>\s*(?:<supported_graphics_clock>[^<]*</supported_graphics_clock>\s*)*"
+    r"</supported_mem_clock>"
+)
+"""A third of many documents, and nothing is read from it; only what is whole is left out, so a malformed one is still seen."""
 _DEPTH: Final = 8
 _ONE_GPU: Final = re.compile(r"(^|\s)(-i|--id)[\s=]", re.IGNORECASE)
 _GPU: Final = re.compile(r"(?=<gpu[\s>])")
@@ -72,6 +77,8 @@ def _document(text: str) -> _Document | None:
         return None
     end = text.find(_CLOSE, start)
     body = text[start : end + len(_CLOSE)] if end >= 0 else text[start:]
+    if "<supported_mem_clock>" in body:
+        body = _CLOCKS.sub("", body)
     if "device handle for" in body:
         body = _ERROR_LINE.sub("", body)
     try:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hostler.health.finding import noted, unknown
+from hostler.health.finding import failed, noted, unknown
 from hostler.health.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.gpu_smi_errors import no_answer
 from hostler.health.sources.json_text import load
 from hostler.health.sources.log_floors import against, floor_for, model_of
+from hostler.health.sources.log_training import findings_in
 from hostler.health.sources.source import Source
 from hostler.model.enums import HealthAction, Verdict
 from hostler.model.health import Finding, SourceHealth
@@ -28,9 +29,18 @@ _CUDA_UNIT: Final = re.compile(r"Bandwidth\(([MG])B/s\)")
 _MB_IN_GB: Final = 1000.0
 _CUDA_ROW: Final = re.compile(r"^\s{0,12}(\d{1,14})\s{1,40}([\d.]{1,14})\s*$")
 _CUDA_LINE: Final = re.compile(r"bandwidthTest-(H2D|D2H|D2D)[^,\n]{0,40}, Bandwidth = ([\d.]{1,14}) ([MG])B/s")
+_COPY: Final = re.compile(
+    r"^\s{0,8}(cpu|gpu(\d{1,3}))_to_(cpu|gpu(\d{1,3}))(?:_(?:read|write))?_by_(dma|sm)(?:_under_numa\d{1,3})?_uni"
+    r"[ :=]{1,8}([\d.]{1,14})\s{0,4}$",
+    re.MULTILINE,
+)
+"""superbench's gpu-copy. Copies both ways at once are left out: no floor is known for them."""
+_OF_THE_GPU: Final = frozenset({"training.gpu_ecc", "training.nvlink", "training.gpu_lost"})
+"""CUDA errors that name a fault of the GPU, whatever program meets them."""
+_UNENDED: Final = re.compile(r"\[CUDA Bandwidth Test\](?:(?!Result =)[\s\S])*\Z")
 _DEVICE: Final = re.compile(r"^\s{0,8}Device \d{1,3}: ([^\n(]{2,80})", re.MULTILINE)
 _FAILED: Final = re.compile(
-    r"Result = FAIL|\bERROR\b[^\n]{0,200}|CUDA error[^\n]{0,200}|cudaError\w{2,60}|failed with[^\n]{0,120}|no CUDA-capable device",
+    r"\bERROR\b[^\n]{0,200}|CUDA error[^\n]{0,200}|cudaError\w{2,60}|failed with[^\n]{0,120}|no CUDA-capable device",
     re.IGNORECASE,
 )
 _METRICS: Final = {
@@ -55,7 +65,12 @@ class _Measured:
 
 def detect(text: str, name: str) -> float:
     """Returns 0.9 for the table of a known test."""
-    if _ROCM.search(text) or _CUDA_LINE.search(text) or (_NVB_HEAD.search(text) and re.search(r"memcpy|bandwidth", text)):
+    if (
+        _ROCM.search(text)
+        or _CUDA_LINE.search(text)
+        or _COPY.search(text)
+        or (_NVB_HEAD.search(text) and re.search(r"memcpy|bandwidth", text))
+    ):
         return 0.9
     if re.search(r"\[CUDA Bandwidth Test\]|nvbandwidth Version|P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test", text):
         return 0.9
@@ -68,12 +83,24 @@ def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHea
     """Judges each direction at its best size against its floor; a value without a floor is noted, and unknown when all are."""
     measured = list(_measured(text))
     broke = _FAILED.search(text)
-    findings: list[Finding] = []
-    if broke:
+    findings = [found for found in findings_in(text) if found.code in _OF_THE_GPU]
+    if "Result = FAIL" in text:
+        findings.append(
+            failed(
+                "bandwidth.failed",
+                "the copy test failed: repeat it once, alone",
+                HealthAction.DRAIN_AND_DIAG,
+                "Result = FAIL",
+                "NVIDIA bandwidthTest: its own verdict",
+            )
+        )
+    elif _UNENDED.search(text):
+        findings.append(unknown("bandwidth.cut", "the test has no result at its end: it was cut off or broken off"))
+    if broke and not findings:
         findings.append(
             unknown("bandwidth.broke", f"the copy test broke: {cut(broke[0])}: run it again; it says nothing of the speed")
         )
-    if not measured and not broke:
+    if not measured and not findings:
         return source_health(KIND, findings=[no_answer(text, command, exit_code)])
     named = _DEVICE.search(text)
     model = model_of(named[1]) if named else ""
@@ -133,10 +160,20 @@ def _measured(text: str) -> Iterator[_Measured]:
         yield _Measured(way=found[1], gb_per_s=_number(found[5]), device=None, text=found[0])
     for found in _CUDA_LINE.finditer(text):
         yield _Measured(way=found[1], gb_per_s=_number(found[2]) / (1 if found[3] == "G" else 1000), device=None, text=found[0])
+    yield from _copies(text)
     yield from _tables(text)
     document = load(text)
     if document is not None:
         yield from _of_json(document)
+
+
+def _copies(text: str) -> Iterator[_Measured]:
+    found = list(_COPY.finditer(text))
+    engine = "dma" if any(one[5] == "dma" for one in found) else "sm"  # copies by kernels measure the kernel too
+    for one in found:
+        if one[5] == engine and (one[1] != "cpu" or one[3] != "cpu"):
+            way = "H2D" if one[1] == "cpu" else "D2H" if one[3] == "cpu" else "D2D" if one[1] == one[3] else "P2P"
+            yield _Measured(way=way, gb_per_s=_number(one[6]), device=int(one[2] or one[4]), text=one[0])
 
 
 def _number(text: str) -> float:

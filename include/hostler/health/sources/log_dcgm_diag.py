@@ -65,6 +65,8 @@ def _judge(results: list[Result], findings: list[Finding], notes: tuple[str, ...
         if found.verdict is Verdict.HEALTHY and result.error:
             # Memory tests pass though they could not run: the error speaks (NVIDIA/DCGM#284).
             found = finding(code, "Fail", f"{result.test}: passed with an error: {result.text}", result.error)
+        elif found.verdict is Verdict.HEALTHY and result.text:
+            found = finding(code, "Warn", f"{result.test}: passed with a warning: {result.text}")
         elif found.verdict is Verdict.HEALTHY:
             found = noted(code, f"{result.test}: {result.status}", cut(f"{result.test}: {result.status}"), "NVIDIA/DCGM")
         for gpu in result.gpus:

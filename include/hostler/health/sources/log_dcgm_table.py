@@ -44,8 +44,9 @@ def read_table(text: str) -> Iterator[Row]:
             continue
         left, right = found[1].strip(" -"), found[2].strip(" -")
         if left.lower() in _DETAIL or left.lower().startswith(("warning:", "error:")):
-            is_detail = True
-            _add(rows, right)
+            is_detail = left.lower() != "info"
+            if is_detail:
+                _add(rows, right)
             continue
         if left and _NO_TEST.match(left):
             continue

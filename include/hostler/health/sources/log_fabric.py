@@ -17,7 +17,8 @@ from hostler.model.health import Finding, SourceHealth
 KIND: Final = "fabric-manager-log"
 GUIDE: Final = "NVIDIA Fabric Manager user guide DU-09883-001"
 _LINE: Final = re.compile(
-    r"^\s{0,8}\[[^\]\n]{10,40}\]\s{1,4}\[([A-Z]{3,10})\]\s{1,4}(?:\[tid \d{1,10}\]\s{1,4})?(.*)$", re.MULTILINE
+    r"^\s{0,8}\[[^\]\n]{10,40}\]\s{1,4}\[([A-Z]{3,10})\]\s{1,4}(?:\[tid \d{1,10}\]\s{1,4})?(?!\[[\w.]{2,60}:\d)(.*)$",
+    re.MULTILINE,
 )
 _SWITCH: Final = re.compile(
     r"detected NVSwitch (?P<fatal>non-fatal|fatal) error (?P<code>\d{1,6})(?P<where>.{0,300})"

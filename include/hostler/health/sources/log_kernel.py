@@ -3,11 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from hostler.health.catalog import RECOVERY_XID
 from hostler.health.kernel_burst import BEFORE_S, read_log
 from hostler.health.kernel_event import KernelEvent, LineKind
+from hostler.health.kernel_words import word_rule
 from hostler.health.pci import device_key
 from hostler.health.roll_up import accelerator_health, cut, source_health
 from hostler.health.sources.source import Source
@@ -20,11 +22,13 @@ _SURE = re.compile(
     r"NVRM: |S?Xid \(|fallen off the bus|\bAER: |PCIe Bus Error|mlx5_core|nvidia-nvswitch|nvidia-peermem|\bEDAC \w|\[Hardware Error\]"
 )
 _LOOKS = re.compile(
-    r"^(?:<\d{1,3}>)?\[\s{0,12}\d{1,9}\.\d{3,9}\]|^\d{1,3},\d{1,12},\d{1,18},|\bkernel: |^kern {1,4}:"
+    r"^(?:<\d{1,3}>)?\[\s{0,12}\d{1,9}\.\d{1,9}\]|^\d{1,3},\d{1,12},\d{1,18},|\bkernel: |^kern {1,4}:"
     r"|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d"
     r'|^\{[^\n]{0,2000}"_TRANSPORT" ?: ?"kernel"',
     re.MULTILINE,
 )
+BARE_LINES: Final = 64
+"""So many lines of a text that nothing else recognises are asked whether they are a known message."""
 _UNREADABLE: Final = re.compile(
     r"read kernel buffer failed|operation not permitted|permission denied|no such file|command not found"
 )
@@ -36,6 +40,11 @@ def detect(text: str, name: str) -> float:
     if looks or sure:
         return 0.8 if looks and sure else 0.55
     return 0.2 if re.search(r"dmesg|kern|syslog|journal|messages", name.rpartition("/")[2]) else 0.0
+
+
+def knows(text: str) -> bool:
+    """True when one of the first lines is a known message, though the text has not the form of a kernel log."""
+    return any(word_rule(line) is not None for line in islice(text.splitlines(), BARE_LINES))
 
 
 @dataclass(slots=True)

@@ -19,6 +19,11 @@ KIND: Final = "nccl-tests"
 _MOST_GB_PER_S: Final = 1e6
 LARGE_BYTES: Final = 512 * 1024 * 1024
 """Below this the largest size does not yet show the bandwidth of the links. Source: superbench all-reduce, 223 of 235 GB/s there."""
+USUAL_GB_PER_S: Final = {"A100": 228.0, "A100-80GB": 228.0, "H100": 460.0, "H200": 431.0}
+"""Floors of one cloud's nodes with eight such GPUs; others' nodes reach a little less."""
+USUAL_SHARE_RATIO: Final = 0.75
+USUAL_SOURCE: Final = "Azure/azurehpc-health-checks floors; the share is ours"
+GPUS_OF_A_BOARD: Final = 8
 WATCH_GB_PER_S: Final = 200.0
 WATCH_SOURCE: Final = "facebookresearch/gcm, NCCL cases on two nodes of eight NVLink GPUs: 181 GB/s is low (read 2026-12-01)"
 
@@ -217,6 +222,10 @@ def _speed(text: str, command: str, run: _Run) -> Iterator[Finding]:
     model = mode([model_of(name) for name in names]) if names else ""
     limit = floor_for("all_reduce_gb_per_s", accelerator=model or ("nvlink" if joined else "pcie"), joined=joined, scope=scope)
     found = against("all_reduce_gb_per_s", busbw, limit, where=where, evidence=where)
+    usual = USUAL_GB_PER_S.get(model, 0.0) * USUAL_SHARE_RATIO
+    if found.verdict is Verdict.HEALTHY and scope == "node" and joined and len(ranks) >= GPUS_OF_A_BOARD and busbw < usual:
+        yield degraded(found.code, f"{found.what}; low for {len(ranks)} {model} (watch below {usual:g})", where, USUAL_SOURCE)
+        return
     if found.verdict is Verdict.HEALTHY and scope != "node" and joined and busbw < WATCH_GB_PER_S and len(ranks) >= 16:  # noqa: PLR2004 - two nodes of eight
         yield degraded(
             found.code,

@@ -16,6 +16,9 @@ KIND: Final = "network-counters"
 _SOURCE: Final = "NVIDIA/NVSentinel, NIC health monitor"
 _PERFQUERY: Final = re.compile(r"^([A-Z][A-Za-z]{3,50}):\.{2,60}(\S{1,24})\s*$", re.MULTILINE)
 _WHERE: Final = re.compile(r"^# Port (?:extended )?counters: Lid (\d{1,6}) port (\d{1,3})", re.MULTILINE)
+_FABRIC_PORT: Final = re.compile(r"^Port=(\d{1,4}) Lid=(\S{1,12}) GUID=(\S{1,24})", re.MULTILINE)
+_FABRIC_COUNTER: Final = re.compile(r"^([a-z]\w{3,60})=(0x[0-9a-fA-F]{1,16}|\d{1,20})\s{0,4}$", re.MULTILINE)
+"""Dump of a fabric's port counters (``ibdiagnet``, UFM): a head a port, then one counter a line, in hexadecimal."""
 _SYSFS: Final = re.compile(
     r"(?:/sys/class/(?:infiniband|net)/)([\w.-]{2,40})/(?:ports/\d{1,3}/)?(?:hw_)?(?:counters/|statistics/)?([a-z]\w{3,60})\s{0,4}[:=]\s{0,4}(\S{1,24})"
 )
@@ -64,7 +67,7 @@ _WATCHED: Final = {
 
 def detect(text: str, name: str) -> float:  # noqa: ARG001 - the file's name says nothing here
     """Returns 0.9 for a tool's own form."""
-    if _WHERE.search(text) or len(_PERFQUERY.findall(text)) > 2 or _NIC_HEAD.search(text):  # noqa: PLR2004 - one alone is chance
+    if _WHERE.search(text) or _FABRIC_PORT.search(text) or len(_PERFQUERY.findall(text)) > 2 or _NIC_HEAD.search(text):  # noqa: PLR2004 - one alone is chance
         return 0.9
     return 0.85 if _IP_LINK.search(text) or len(_SYSFS.findall(text)) > 1 else 0.0
 
@@ -84,6 +87,12 @@ def _counters(text: str) -> Iterator[tuple[str, str, str]]:
     where = f"lid {port[1]} port {port[2]}" if port else "the port"
     for name, value in _PERFQUERY.findall(text):
         yield where, name.lower(), value
+    heads = list(_FABRIC_PORT.finditer(text))
+    for at, head in enumerate(heads):
+        block = text[head.end() : heads[at + 1].start() if at + 1 < len(heads) else len(text)]
+        for name, value in _FABRIC_COUNTER.findall(block):
+            plain = name.removesuffix("_extended").removesuffix("_counter")
+            yield f"lid {head[2]} port {head[1]}", plain, str(int(value, 0)) if value.startswith("0x") else value
     for card, name, value in _SYSFS.findall(text):
         yield card, name, value
     if "NIC statistics:" in text or "# efa" in text.lower():

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from hostler.health.catalog.tables import rows
@@ -15,6 +16,8 @@ from hostler.model.health import Finding, SourceHealth
 KIND: Final = "training-log"
 MAX_CHARS: Final = 128 * 1024 * 1024
 LINE_CHARS: Final = 2048
+BARE_LINES: Final = 64
+"""So many lines of a text that nothing else recognises are asked whether they are a known one."""
 START_SEQUENCE: Final = 1
 """A collective with this number is the first: what hangs there is the start, not one slow node."""
 _SEQUENCE: Final = re.compile(r"SeqNum=(\d{1,18})")
@@ -71,6 +74,11 @@ def detect(text: str, name: str) -> float:
     if _PROGRAM.search(text):
         return 0.3
     return 0.2 if re.search(r"train|torch|rank\d", name.rpartition("/")[2], re.IGNORECASE) else 0.0
+
+
+def knows(text: str) -> bool:
+    """True when one of the first lines is a known one, though nothing says that it is of a training program."""
+    return any(judge_line(line) is not None for line in islice(text.splitlines(), BARE_LINES))
 
 
 def parse(text: str, *, command: str | None, exit_code: int | None) -> SourceHealth:  # noqa: ARG001 - a log says it all itself

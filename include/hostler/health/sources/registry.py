@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from hostler.health.roll_up import unreadable
-from hostler.health.sources import gpu_capture, log_list
+from hostler.health.sources import gpu_capture, log_kernel, log_list, log_training
 from hostler.health.sources.gpu_rows import GPU_SOURCES
 from hostler.health.sources.log_rows import LOG_SOURCES
 from hostler.health.sources.source import Source
@@ -20,6 +20,9 @@ SOURCES: Final[dict[str, Source]] = {
     for source in (gpu_capture.source(_of_section), log_list.source(_of_section), *GPU_SOURCES, *LOG_SOURCES)
 }
 """Kind -> source, in the order in which equal scores are decided."""
+
+_LAST_ASKED: Final = ((log_kernel.KERNEL_LOG, log_kernel.knows), (log_training.TRAINING, log_training.knows))
+"""Logs of single bare messages: asked for texts that nothing else claims, since they ask each of their rules."""
 
 NOT_RECOGNISED: Final = "unknown"
 HEAD_CHARS: Final = 64 * 1024
@@ -68,7 +71,7 @@ def recognise(text: str, name: str, command: str | None = None) -> Source | None
             score += COMMAND_SCORE
         if score > most:
             best, most = source, score
-    return best
+    return best or next((source for source, knows in _LAST_ASKED if knows(head)), None)
 
 
 def _is_binary(text: str) -> bool:
