@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from hostler.ledger import codec
 from hostler.ledger.rules import RecordKey, is_live, record_key
+from hostler.model.enums import LeaseState
 from hostler.model.lease import Event, Intent, Lease, Record
 from hostler.stores import tables
 
@@ -31,6 +32,22 @@ _FIXED: Final = {tables.leases: frozenset({"lease_id", "fence", "fence_holder"})
 def all_rows(lease_id: str) -> Any:
     """Returns the statement that reads all rows of a lease at one moment."""
     return union_all(*(_select(kind).where(table.c.lease_id == lease_id) for kind, table in _TABLES.items()))
+
+
+def rows_of_many(states: Sequence[LeaseState], newest: int | None) -> Any:
+    """Returns the statement that reads all rows of many leases at one moment, in no order.
+
+    Args:
+        states: of the leases; empty means any. newest: only of so many leases, those made last; None means all.
+    """
+    leases = tables.leases
+    wanted = select(leases.c.lease_id)
+    if states:
+        wanted = wanted.where(leases.c.state.in_([state.value for state in states]))
+    if newest is not None:
+        wanted = wanted.order_by(leases.c.created_at.desc(), leases.c.lease_id.desc()).limit(newest)
+    chosen = wanted.cte("chosen")
+    return union_all(*(_select(kind).where(table.c.lease_id.in_(select(chosen))) for kind, table in _TABLES.items()))
 
 
 def some_rows(lease_id: str, keys: Iterable[RecordKey]) -> Any:
