@@ -31,11 +31,11 @@ SECRET = "made-up-7ab1-must-be-seen-nowhere"
 def fleet_file(**changes) -> FleetFile:
     document = {
         "deployment": "acme",
-        "limits": {"usd_per_hour": 30_000, "usd_per_run": 5000, "nodes": 2400},
+        "limits": {"usd_per_hour": 64_000, "usd_per_run": 5000, "nodes": 2400},
         "ledger": {"url": f"postgresql://hostler:{SECRET}@127.0.0.1/ledger"},
         "backup": {"uri": "s3://acme-backups/hostler"},
         "clouds": {"aws": {"regions": ["us-east-1"]}},
-        "tenants": {"vision": {"usd_per_hour": 12_000}, "speech": {"usd_per_hour": 9000}, "search": {}},
+        "tenants": {"vision": {"usd_per_hour": 38_000}, "speech": {"usd_per_hour": 24_000}, "search": {}},
         **changes,
     }
     return FleetFile.model_validate(document)
@@ -232,7 +232,7 @@ def big_fleet(nodes: int = 2000, gang: int = 8) -> ShownLedger:
         Event(
             lease_id=view.lease.lease_id, who=f"{DAG}/{view.lease.run.run_id}/launch/1", what=what, why=why, at=NOW, sequence=n
         )
-        for view in views[-4:]
+        for view in views[-8:]
         for n, (what, why) in enumerate(STORY, 1)
     ]
     return ShownLedger(views=views, events=events)

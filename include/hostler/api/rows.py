@@ -66,8 +66,16 @@ def lease_row(view: LeaseView, now: datetime, links: AirflowLinks) -> Row:
     return Row(lease.run.dag_id, fields, _text(fields))
 
 
-def node_row(lease: Lease, node: Node, now: datetime, links: AirflowLinks) -> Row:
-    """Returns the row of a node. The link to its log is the job's, once there was one to start."""
+def node_rows(view: LeaseView, now: datetime, links: AirflowLinks, *, with_gone: bool) -> list[Row]:
+    """Returns the rows of a lease's nodes. The log that they link to is the job's, once it was time to start one."""
+    phase = phase_now(view.lease)
+    log = links.task(view.lease, Phase.SETUP if phase in _BEFORE_RUN else Phase.RUN)
+    run = links.run(view.lease)
+    shown = [node for node in view.nodes if with_gone or node.state is not NodeState.GONE]
+    return [_node_row(view.lease, node, now, {"run_url": run, "log_url": log}) for node in shown]
+
+
+def _node_row(lease: Lease, node: Node, now: datetime, urls: Mapping[str, str | None]) -> Row:
     offering = node.offering
     price = offering.price_usd_per_hour
     seconds = node_seconds(node, now)
@@ -89,12 +97,11 @@ def node_row(lease: Lease, node: Node, now: datetime, links: AirflowLinks) -> Ro
         "capacity_type": offering.capacity_type.value,
         "accelerators": f"{offering.accelerator_count} x {offering.accelerator}",
         "provider_id": node.provider_id,
-        "up_s": int(seconds),
+        "up_s": int(seconds // 60 * 60),  # whole minutes: an answer that says the same should be the same
         "usd_per_hour": None if price is None else _cents(price),
         "cost_usd": None if price is None else _cents(price * seconds / SECONDS_PER_HOUR),
         "last_seen_at": node.last_seen_at,
-        "run_url": links.run(lease),
-        "log_url": links.task(lease, Phase.SETUP if phase_now(lease) in _BEFORE_RUN else Phase.RUN),
+        **urls,
     }
     return Row(lease.run.dag_id, fields, _text(fields))
 
@@ -104,7 +111,7 @@ def lease_story(view: LeaseView, events: tuple[Event, ...], now: datetime, links
     lease = view.lease
     return {
         "lease": lease_row(view, now, links).fields,
-        "nodes": [node_row(lease, node, now, links).fields for node in view.nodes],
+        "nodes": [row.fields for row in node_rows(view, now, links, with_gone=True)],
         "release_reason": lease.release_reason,
         "is_backed_up": any(backup.is_verified for backup in view.backups),
         "receipt": None if view.receipt is None else {"is_complete": view.receipt.is_complete, "reasons": view.receipt.reasons},

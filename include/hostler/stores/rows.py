@@ -65,10 +65,8 @@ def lease_rows() -> Select[Any]:
 
 def read_record(row: Row[*tuple[Any, ...]]) -> Record:
     """Returns the record of a row of the statements above. Raises LedgerUnavailableError when it is damaged."""
-    record = cast("Record", codec.decode(row.body))
-    if isinstance(record, Lease):
-        return replace(record, row_version=row.row_version, fence=row.fence)
-    return replace(record, row_version=row.row_version)
+    held = {"row_version": row.row_version} if row.fence is None else {"row_version": row.row_version, "fence": row.fence}
+    return cast("Record", codec.decode({**row.body, **held}))
 
 
 def store_records(connection: Connection, records: Iterable[Record]) -> None:

@@ -9,25 +9,26 @@ const mono = (field) => ({ cells: (row) => [make("span", { class: "mono" }, row[
 export function leaseColumns(openStory) {
   return [
     { title: "Lease", sort: "lease_id", header: true, cells: (row) => [storyButton(row, openStory)], sign: (row) => row.lease_id },
+    { title: "Airflow", cells: links, sign: (row) => [row.run_url, row.log_url] },
     { title: "Tenant", sort: "tenant", ...text("tenant") },
     { title: "State", sort: "state", cells: (row) => [badge(row.state)], sign: (row) => row.state },
     { title: "Step", sort: "phase", cells: (row) => [jobText(row)] },
-    { title: "Gang", ...text("gang") },
-    { title: "Nodes", sort: "nodes", number: true, cells: (row) => [`${row.nodes}/${row.nodes_asked}`] },
+    { title: "Nodes", sort: "nodes", cells: (row) => [`${row.nodes} / ${row.gang}`] },
     { title: "Verdicts", cells: verdicts, sign: (row) => row.verdicts },
     { title: "USD/h", sort: "usd_per_hour", ...amount("usd_per_hour") },
     {
-      title: "Cost of cap", sort: "cost_usd", number: true, sign: (row) => [row.cost_usd, row.max_cost_usd],
+      title: "Cost USD, of cap", sort: "cost_usd", number: true, sign: (row) => [row.cost_usd, row.max_cost_usd],
       cells: (row) => [`${money(row.cost_usd)} of ${money(row.max_cost_usd)}`, meter(Number(row.cost_usd), Number(row.max_cost_usd))],
     },
+    { title: "Asked for", sort: "created_at", cells: (row) => [row.created_at.slice(5, 16).replace("T", " ")] },
     { title: "Waits for, or failed by", words: true, cells: note, sign: (row) => [row.note, row.is_failed] },
-    { title: "Airflow", cells: links, sign: (row) => [row.run_url, row.log_url] },
   ];
 }
 
 export function nodeColumns() {
   return [
     { title: "Node", sort: "node_name", header: true, ...mono("node_name") },
+    { title: "Airflow", cells: links, sign: (row) => [row.run_url, row.log_url] },
     { title: "Verdict", sort: "verdict", cells: (row) => [badge(row.verdict)], sign: (row) => row.verdict },
     { title: "State", sort: "state", cells: nodeState, sign: (row) => [row.state, row.is_cordoned, row.is_leak_suspected] },
     { title: "Why", words: true, cells: (row) => [why(row)] },
@@ -39,7 +40,6 @@ export function nodeColumns() {
     { title: "Up", sort: "up_s", number: true, cells: (row) => [span(row.up_s)] },
     { title: "USD/h", sort: "usd_per_hour", ...amount("usd_per_hour") },
     { title: "Cost USD", sort: "cost_usd", ...amount("cost_usd") },
-    { title: "Airflow", cells: links, sign: (row) => [row.run_url, row.log_url] },
   ];
 }
 

@@ -100,7 +100,7 @@ function showSummary(summary) {
     card("Spending, USD an hour", money(spending.usd_per_hour), money(spending.max_usd_per_hour), spending.usd_per_hour,
       spending.max_usd_per_hour),
     card("Nodes bought", count(spending.nodes), count(spending.max_nodes), spending.nodes, spending.max_nodes),
-    card("Cost so far of open leases, USD", money(summary.cost_usd)),
+    card("Cost of open leases, USD", money(summary.cost_usd)),
     ...tenants.map((tenant) => card(`Tenant ${tenant.tenant}, USD an hour`, money(tenant.usd_per_hour),
       tenant.max_usd_per_hour === null ? null : money(tenant.max_usd_per_hour), tenant.usd_per_hour, tenant.max_usd_per_hour)));
   showChips({ ...summary.nodes, ...summary.verdicts });

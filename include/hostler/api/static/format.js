@@ -15,12 +15,12 @@ export const money = (text) => (text === null ? "–" : MONEY.format(Number(text
 
 /** Returns a length of time in its two largest units. */
 export function span(seconds) {
-  for (const [size, big, part, small] of [[86400, "d", 3600, "h"], [3600, "h", 60, "m"], [60, "m", 1, "s"]]) {
+  for (const [size, big, part, small] of [[86400, "d", 3600, "h"], [3600, "h", 60, "m"]]) {
     if (seconds >= size) {
       return `${Math.floor(seconds / size)}${big} ${String(Math.floor((seconds % size) / part)).padStart(2, "0")}${small}`;
     }
   }
-  return `${Math.max(0, Math.floor(seconds))}s`;
+  return seconds >= 60 ? `${Math.floor(seconds / 60)}m` : "< 1m";
 }
 
 export const clock = (iso) => (iso === null ? "–" : `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`);
