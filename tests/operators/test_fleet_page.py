@@ -2,6 +2,7 @@
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from tests.api.fleet_of import DAG, ShownLedger, fleet_file, lease_view
 
 from hostler.api.app import create_app
@@ -40,12 +41,17 @@ def token_of(manager):
 
 @pytest.fixture
 async def client(manager, monkeypatch):
-    """The plugin's own app, over a ledger in memory."""
+    """The plugin's own app over a ledger in memory, mounted as Airflow does it, inside of Airflow's own middleware."""
+    from airflow.api_fastapi.auth.middlewares.refresh_token import JWTRefreshMiddleware
+
     links, ledger = AirflowLinks(base=""), ShownLedger([lease_view(0), lease_view(1, dag_id="other")])
     reader = FleetReader(ledger=lambda: ledger, fleet=fleet_file, links=links, max_age_s=0.0)
     app = create_app(door=AirflowDoor(), reader=reader, links=links)
     monkeypatch.setattr(fleet_page, "_app", lambda: app)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(FleetPage()), base_url="http://flow") as made:
+    airflow = FastAPI()
+    airflow.mount(fleet_page.PREFIX, FleetPage())
+    airflow.add_middleware(JWTRefreshMiddleware)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(airflow), base_url="http://flow/hostler") as made:
         yield made
 
 

@@ -48,7 +48,7 @@ def lease_row(view: LeaseView, now: datetime, links: AirflowLinks) -> Row:
         "tenant": lease.request.tenant,
         "state": lease.state.value,
         "phase": phase.value,
-        "gang": f"{lease.request.node_count} x {lease.request.accelerators_per_node} {lease.request.accelerator}",
+        "accelerators": f"{lease.request.accelerators_per_node} x {lease.request.accelerator}",
         "nodes": len(live),
         "nodes_asked": lease.request.node_count,
         "verdicts": {verdict.value: verdicts[verdict] for verdict in WORST_FIRST if verdicts[verdict]},

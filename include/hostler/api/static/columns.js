@@ -13,15 +13,15 @@ export function leaseColumns(openStory) {
     { title: "Tenant", sort: "tenant", ...text("tenant") },
     { title: "State", sort: "state", cells: (row) => [badge(row.state)], sign: (row) => row.state },
     { title: "Step", sort: "phase", cells: (row) => [jobText(row)] },
-    { title: "Nodes", sort: "nodes", cells: (row) => [`${row.nodes} / ${row.gang}`] },
+    { title: "Nodes", sort: "nodes", cells: (row) => [`${row.nodes}/${row.nodes_asked} · ${row.accelerators}`] },
     { title: "Verdicts", cells: verdicts, sign: (row) => row.verdicts },
     { title: "USD/h", sort: "usd_per_hour", ...amount("usd_per_hour") },
     {
       title: "Cost USD, of cap", sort: "cost_usd", number: true, sign: (row) => [row.cost_usd, row.max_cost_usd],
       cells: (row) => [`${money(row.cost_usd)} of ${money(row.max_cost_usd)}`, meter(Number(row.cost_usd), Number(row.max_cost_usd))],
     },
-    { title: "Asked for", sort: "created_at", cells: (row) => [row.created_at.slice(5, 16).replace("T", " ")] },
     { title: "Waits for, or failed by", words: true, cells: note, sign: (row) => [row.note, row.is_failed] },
+    { title: "Asked for", sort: "created_at", cells: (row) => [row.created_at.slice(5, 16).replace("T", " ")] },
   ];
 }
 
@@ -50,7 +50,8 @@ function storyButton(row, openStory) {
 }
 
 function jobText(row) {
-  return row.job === null || row.phase !== "run" ? row.phase : `${row.phase} (job ${row.job}, step ${row.step})`;
+  if (row.job === null || row.phase !== "run") return row.phase;
+  return row.job === "running" ? `run, step ${row.step}` : `run, job ${row.job} at step ${row.step}`;
 }
 
 function verdicts(row) {

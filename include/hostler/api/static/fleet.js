@@ -140,7 +140,7 @@ function search() {
   tables.leases.offset = 0;
   tables.nodes.offset = 0;
   const words = at("filter").value.trim();
-  history.replaceState(null, "", words ? `#${encodeURIComponent(words)}` : HERE);
+  location.replace(`#${encodeURIComponent(words)}`);
   refresh({ isAsked: true });
 }
 

@@ -25,7 +25,7 @@ function facts({ lease, nodes, release_reason: reason, is_backed_up: isBackedUp,
   const pairs = [
     ["state", [badge(lease.state), ` in ${lease.phase}`]],
     ["run", [make("span", { class: "mono" }, `${lease.dag_id} ${lease.run_id}`)]],
-    ["gang", [`${lease.gang}, tenant ${lease.tenant}; ${nodes.length} machines so far`]],
+    ["gang", [`${lease.nodes_asked} nodes of ${lease.accelerators}, tenant ${lease.tenant}; ${nodes.length} machines so far`]],
     ["cost", [`${money(lease.cost_usd)} of ${money(lease.max_cost_usd)} USD, ${money(lease.usd_per_hour)} an hour now`]],
     ["asked for", [clock(lease.created_at)]],
     [lease.is_failed ? "failed by" : "waits for", lease.note ? [lease.note] : null],
