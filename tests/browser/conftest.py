@@ -15,7 +15,7 @@ from hostler.api.tokens import TokenDoor
 TOKEN = "made-up-token-of-enough-length"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--window-size=1500,1080",
+    "--disable-component-update", "--disable-sync", "--window-size=1560,1340",
 )  # fmt: skip
 PATIENCE_S = 30.0
 AROUND = """<!doctype html><html class="dark"><title>Airflow, as far as the page can tell</title>

@@ -47,7 +47,7 @@ function events(found) {
       make("td", { class: "mono" }, event.what),
       make("td", { class: "number" }, event.slot ?? "–"),
       make("td", { class: "words" }, event.why),
-      make("td", { class: "mono" }, event.who)));
+      make("td", { class: "mono words" }, event.who)));
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines));
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Events" }, table);
 }
