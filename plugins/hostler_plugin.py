@@ -1,4 +1,7 @@
-"""Registers Hostler with Airflow: links on the steps, the listener that keeps who acted, the door. Everything works without it."""
+"""Registers Hostler with Airflow: links on the steps, the listener that keeps who acted, the door, the Fleet page.
+
+Everything works without it.
+"""
 
 from typing import Any, ClassVar
 
@@ -6,6 +9,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from hostler_operators.actors import ActorListener, ActorMiddleware
 from hostler_operators.door import RequestDoor
+from hostler_operators.fleet_page import PREFIX, FleetPage, external_view
 from hostler_operators.links import LINKS
 
 
@@ -19,3 +23,5 @@ class HostlerPlugin(AirflowPlugin):
         {"name": "hostler actors", "middleware": ActorMiddleware},
         {"name": "hostler door", "middleware": RequestDoor},
     ]
+    fastapi_apps: ClassVar[list[Any]] = [{"name": "hostler fleet", "app": FleetPage(), "url_prefix": PREFIX}]
+    external_views: ClassVar[list[Any]] = [external_view()]

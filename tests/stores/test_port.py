@@ -44,6 +44,18 @@ def test_view_when_no_such_lease_then_not_found(ledger):
         ledger.view("nowhere")
 
 
+def test_list_views_when_states_are_named_then_what_view_returns_oldest_first(ledger, lease, fence):
+    ledger.insert_intent(samples.intent(lease), fence, NO_CAPS, [])
+    older = ledger.admit(samples.lease("r0", created_at=AT - timedelta(hours=1)), []).lease
+    drained = ledger.admit(samples.lease("r2", created_at=AT + timedelta(hours=1)), []).lease
+    ledger.write(drained.lease_id, [replace(drained, state=LeaseState.DRAINING)], [])
+    assert ledger.list_views(LeaseState.REQUESTED) == (ledger.view(older.lease_id), ledger.view(lease.lease_id))
+    assert [view.lease.run.run_id for view in ledger.list_views()] == ["r0", "r1", "r2"]
+    assert [view.lease.run.run_id for view in ledger.list_views(newest=2)] == ["r1", "r2"]
+    assert ledger.list_views(LeaseState.REQUESTED, newest=1)[0].intents == ledger.view(lease.lease_id).intents
+    assert ledger.list_views(LeaseState.LOST) == ()
+
+
 def test_view_when_all_kinds_are_written_then_each_is_there_in_order(ledger, lease, fence):
     for slot in (1, 0):
         ledger.insert_intent(samples.intent(lease, slot), fence, NO_CAPS, [])

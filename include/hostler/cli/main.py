@@ -28,6 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_looking(commands)
+    _add_page(commands)
     _add_acting(commands)
     _add_ledger(commands)
     _add_health(commands)
@@ -55,6 +56,19 @@ def _add_looking(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     logs.add_argument("-f", "--follow", action="store_true", help="go on until the job ends")
     logs.add_argument("--rank", type=int, default=0, help="which node of the gang (default 0)")
     logs.set_defaults(run=_lazy("hostler.cli.logs", "logs"))
+
+
+def _add_page(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    page = commands.add_parser("page", help="the Fleet page for a browser on this machine, without Airflow; read-only")
+    page.add_argument("--port", type=int, default=8640, help="on 127.0.0.1 (default 8640; 0 takes a free one)")
+    page.add_argument(
+        "--token-file",
+        metavar="FILE",
+        default="~/.hostler/page-token",
+        help="holds the token that the page asks for, mode 0600; made when it is not there (default ~/.hostler/page-token)",
+    )
+    page.add_argument("--airflow-url", metavar="URL", help="Airflow's UI, for links to runs and logs (default: no links)")
+    page.set_defaults(run=_lazy("hostler.cli.page", "page"))
 
 
 def _add_acting(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -69,6 +69,14 @@ class Ledger(Protocol):
         """Returns leases in any of the states, all when none is given, oldest first."""
         ...
 
+    def list_views(self, *states: LeaseState, newest: int | None = None) -> tuple[LeaseView, ...]:
+        """Returns what ``view`` returns, of all leases in any of the states, all when none is given, oldest first, in one read.
+
+        Args:
+            newest: only so many, those that were made last; 1 or more. None: all of them.
+        """
+        ...
+
     def take_fence(self, lease_id: str, holder: str) -> Fence:
         """Returns a new fence; every older one of this lease is void from now on. Writes the event ``fence.taken``.
 

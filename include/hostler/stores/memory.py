@@ -66,6 +66,12 @@ class MemoryLedger:
         found = [lease for lease in leases if not states or lease.state in states]
         return tuple(sorted(found, key=lambda lease: (lease.created_at, lease.lease_id)))
 
+    def list_views(self, *states: LeaseState, newest: int | None = None) -> tuple[LeaseView, ...]:
+        """See the port."""
+        with self._lock:
+            leases = self.list_leases(*states)
+            return tuple(self.view(lease.lease_id) for lease in (leases if newest is None else leases[-newest:]))
+
     def take_fence(self, lease_id: str, holder: str) -> Fence:
         """See the port."""
         with self._lock:

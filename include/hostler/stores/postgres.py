@@ -83,6 +83,17 @@ class PostgresLedger:
         return tuple(record for record in records if isinstance(record, Lease))
 
     @guarded
+    def list_views(self, *states: LeaseState, newest: int | None = None) -> tuple[LeaseView, ...]:
+        """See the port. One statement."""
+        with self._database.read() as connection:
+            found = [rows.read_record(row) for row in connection.execute(rows.rows_of_many(states, newest))]
+        grouped: dict[str, list[Record]] = {}
+        for record in found:
+            grouped.setdefault(record.lease_id, []).append(record)
+        views = [view for records in grouped.values() if (view := make_view(records)) is not None]
+        return tuple(sorted(views, key=lambda view: (view.lease.created_at, view.lease.lease_id)))
+
+    @guarded
     def take_fence(self, lease_id: str, holder: str) -> Fence:
         """See the port."""
         taken = update(leases).where(leases.c.lease_id == lease_id).values(fence=leases.c.fence + 1, fence_holder=holder)

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from hostler.ledger import codec
 from hostler.ledger.rules import RecordKey, is_live, record_key
+from hostler.model.enums import LeaseState
 from hostler.model.lease import Event, Intent, Lease, Record
 from hostler.stores import tables
 
@@ -33,6 +34,22 @@ def all_rows(lease_id: str) -> Any:
     return union_all(*(_select(kind).where(table.c.lease_id == lease_id) for kind, table in _TABLES.items()))
 
 
+def rows_of_many(states: Sequence[LeaseState], newest: int | None) -> Any:
+    """Returns the statement that reads all rows of many leases at one moment, in no order.
+
+    Args:
+        states: of the leases; empty means any. newest: only of so many leases, those made last; None means all.
+    """
+    leases = tables.leases
+    wanted = select(leases.c.lease_id)
+    if states:
+        wanted = wanted.where(leases.c.state.in_([state.value for state in states]))
+    if newest is not None:
+        wanted = wanted.order_by(leases.c.created_at.desc(), leases.c.lease_id.desc()).limit(newest)
+    chosen = wanted.cte("chosen")
+    return union_all(*(_select(kind).where(table.c.lease_id.in_(select(chosen))) for kind, table in _TABLES.items()))
+
+
 def some_rows(lease_id: str, keys: Iterable[RecordKey]) -> Any:
     """Returns the statement that reads the named rows of a lease; at least one key."""
     names: dict[str, list[str]] = {}
@@ -48,10 +65,8 @@ def lease_rows() -> Select[Any]:
 
 def read_record(row: Row[*tuple[Any, ...]]) -> Record:
     """Returns the record of a row of the statements above. Raises LedgerUnavailableError when it is damaged."""
-    record = cast("Record", codec.decode(row.body))
-    if isinstance(record, Lease):
-        return replace(record, row_version=row.row_version, fence=row.fence)
-    return replace(record, row_version=row.row_version)
+    held = {"row_version": row.row_version} if row.fence is None else {"row_version": row.row_version, "fence": row.fence}
+    return cast("Record", codec.decode({**row.body, **held}))
 
 
 def store_records(connection: Connection, records: Iterable[Record]) -> None:
