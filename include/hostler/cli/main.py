@@ -150,6 +150,10 @@ def _add_first_day(commands: "argparse._SubParsersAction[argparse.ArgumentParser
     doctor.add_argument("--strict", action="store_true", help="exit status 1 for warn and unknown too")
     _add_json(doctor)
     doctor.set_defaults(run=_lazy("hostler.cli.doctor", "doctor"))
+    adopt = commands.add_parser("adopt", help="machines that run already, and what would be done with them")
+    adopt.add_argument("--dry-run", action="store_true", help="show only; there is no other way yet")
+    _add_json(adopt)
+    adopt.set_defaults(run=_lazy("hostler.cli.adopt", "adopt"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

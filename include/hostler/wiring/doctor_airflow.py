@@ -29,7 +29,7 @@ _RERUN: Final = "run it where Airflow runs, with its environment"
 def is_there() -> bool:
     """True when this machine looks like one where Airflow is set up."""
     home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
-    return (home / "airflow.cfg").is_file() or any(name.startswith("AIRFLOW_") for name in os.environ)
+    return (home / "airflow.cfg").is_file() or any(name.startswith("AIRFLOW__") for name in os.environ)
 
 
 def check_airflow() -> Iterator[Check]:
