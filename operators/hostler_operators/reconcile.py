@@ -46,7 +46,7 @@ class ReconcileFleetOperator(BaseOperator):
         report = await reconcile(fleet, who=who, dry_run=self.is_dry_run)
         await asyncio.to_thread(warn_of_deadlines, fleet.ledger, who=who)
         try:
-            await asyncio.to_thread(tell_people, fleet.ledger)
+            await asyncio.to_thread(tell_people, fleet.ledger, secret=fleet.secret)
         except (NotifyError, FleetFileError) as error:
             self.log.warning("nobody could be told: %s", error)
         return report

@@ -44,7 +44,7 @@ def _tell(fleet: Fleet, ref: RunRef) -> str:
     event = Event(lease_id=lease.lease_id, who="airflow/deadline", what="run.late", why=why, at=fleet.ledger.now())
     fleet.ledger.append_events([event])
     try:
-        tell_people(fleet.ledger)
+        tell_people(fleet.ledger, secret=fleet.secret)
     except (NotifyError, FleetFileError) as error:
         _log.warning("nobody could be told: %s", error)
     return why

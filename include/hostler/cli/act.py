@@ -62,13 +62,13 @@ def reap(options: argparse.Namespace) -> int:
         if options.confirm:
             confirm_epoch(fleet, who=who())
         report = asyncio.run(_reap(fleet, dry_run=options.dry_run))
-        told = tell_people(fleet.ledger)
+        told = tell_people(fleet.ledger, secret=fleet.secret)
     if options.json:
         print(json.dumps(asdict(report), indent=2, default=str))
     else:
         _print_report(report)
         if told:
-            print(f"{told} events that need a person were posted to notify.webhook_url")
+            print(f"{told} notices of what needs a person were given to the receivers of notify")
     return 1 if report.report_only or report.errors or any(finding.kind != "foreign" for finding in report.findings) else 0
 
 

@@ -35,6 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_catalog(commands)
     _add_planning(commands)
     _add_prices(commands)
+    _add_first_day(commands)
     return parser
 
 
@@ -161,6 +162,29 @@ def _add_prices(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     prices.add_argument("--cloud", action="append", help="refresh only this cloud; may be given again")
     _add_json(prices)
     prices.set_defaults(run=_lazy("hostler.cli.prices", "prices"))
+
+
+def _add_first_day(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    doctor = commands.add_parser("doctor", help="is everything there that a run needs: each check with its fix")
+    doctor.add_argument("cloud", nargs="?", default="aws", help="cloud of fleet.yaml (default: aws)")
+    doctor.add_argument(
+        "--policy",
+        nargs="?",
+        const="controller",
+        choices=("controller", "nodes"),
+        help="print the least-privilege policy document instead, of who runs Hostler or of its nodes",
+    )
+    doctor.add_argument("--account", metavar="ID", help="account to narrow the policy document to (default: asked)")
+    doctor.add_argument(
+        "--dry-runs", action="store_true", help="in mode observe too, ask for write permissions by the cloud's own dry run"
+    )
+    doctor.add_argument("--strict", action="store_true", help="exit status 1 for warn and unknown too")
+    _add_json(doctor)
+    doctor.set_defaults(run=_lazy("hostler.cli.doctor", "doctor"))
+    adopt = commands.add_parser("adopt", help="machines that run already, and what would be done with them")
+    adopt.add_argument("--dry-run", action="store_true", help="show only; there is no other way yet")
+    _add_json(adopt)
+    adopt.set_defaults(run=_lazy("hostler.cli.adopt", "adopt"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -67,15 +67,60 @@ class BackupSettings(StrictModel):
     endpoint_url: str | None = None
 
 
+SecretName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$")]
+"""A secret's name: an environment variable, or in Airflow a connection with a password or a variable. Never its value."""
+
+
+class WebhookSettings(StrictModel):
+    """A signed post. secret: names the secret that signs it (HMAC-SHA256); None posts it unsigned."""
+
+    kind: Literal["webhook"]
+    url: AnyUrl
+    secret: SecretName | None = None
+
+
+class SlackSettings(StrictModel):
+    """A Slack incoming webhook. secret: names the secret that holds its address, or what follows ``/services/`` in it."""
+
+    kind: Literal["slack"]
+    secret: SecretName
+
+
+class EmailSettings(StrictModel):
+    """Mail by SMTP. user and secret go together; secret names the password."""
+
+    kind: Literal["email"]
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)] = 587
+    tls: Literal["starttls", "tls", "none"] = "starttls"
+    sender: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$")]
+    to: Annotated[tuple[Annotated[str, Field(pattern=r"^[^@\s,]+@[^@\s,]+$")], ...], Field(min_length=1)]
+    user: str | None = None
+    secret: SecretName | None = None
+
+    @model_validator(mode="after")
+    def _login_is_whole_and_hidden(self) -> Self:
+        if (self.user is None) != (self.secret is None):
+            raise ValueError("user and secret go together")
+        if self.secret is not None and self.tls == "none":
+            raise ValueError("tls: 'none' would send the password readable by everybody; allowed with it: starttls, tls")
+        return self
+
+
+ChannelSettings = Annotated[WebhookSettings | SlackSettings | EmailSettings, Field(discriminator="kind")]
+
+
 class NotifySettings(StrictModel):
-    """Who is told of what needs a person: a JSON document is posted to the address.
+    """Who is told of what needs a person; see docs/notifications.md.
 
     Attributes:
-        webhook_url: None tells nobody. secret: names the environment variable whose value signs the post (HMAC-SHA256).
+        webhook_url: a JSON document is posted to it; None: to none. secret: names the environment variable that signs the post.
+        channels: more receivers, by a name of one's own.
     """
 
     webhook_url: AnyUrl | None = None
     secret: str | None = None
+    channels: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")], ChannelSettings] = Field(default_factory=dict)
 
 
 class PriceSourceSettings(StrictModel):

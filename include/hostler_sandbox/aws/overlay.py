@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from hostler_sandbox.aws import refusals, wire
+from hostler_sandbox.aws.account_calls import account_answer
 from hostler_sandbox.aws.actions import read_call
 from hostler_sandbox.aws.call import Call
 from hostler_sandbox.aws.ec2 import Ec2Front
@@ -93,7 +94,8 @@ class Overlay:
             return kms_answer(call, self._moto)
         if call.service == "s3" and (refusal := s3_refusal(call)):
             return refusal
-        return self._moto.call(call.environ, call.body)
+        own = account_answer(call, self._estate.quotas, self._faults, self._moto)
+        return own or self._moto.call(call.environ, call.body)
 
     def _write(self, call: Call, status: int, began_s: float, lost: Fault | None) -> None:
         self._journal.add(

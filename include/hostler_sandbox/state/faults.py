@@ -133,6 +133,18 @@ class Faults:
                     return one.fault
         return None
 
+    def would_meet(self, kind: str, facts: Mapping[str, str | None]) -> bool:
+        """True when a fault of the kind is in force for such a call; none is counted."""
+        with self._lock:
+            now = self._now()
+            return any(
+                one.left != 0
+                and (one.ends_at is None or now < one.ends_at)
+                and one.fault.kind == kind
+                and one.fault.meets(facts)
+                for one in self._plan
+            )
+
     def remove(self, fault_id: str) -> bool:
         """Takes a fault back; False when it is not in force."""
         with self._lock:

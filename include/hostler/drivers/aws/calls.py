@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from hostler.catalog.aws_quota import Quota
@@ -36,7 +37,6 @@ class Calls:
         self._connection = connection
         self._timeout_s = timeout_s
         self._page_size = page_size
-        self._options: object | None = None
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
         self._claim: Callable[[], float] | None = None
@@ -107,21 +107,24 @@ class Calls:
         with self._lock:
             found = self._clients.get((service, region))
             if found is None:
-                found = self._sessions.client("aws", service, region, self._connection, options=self._config())
+                found = self._sessions.client("aws", service, region, self._connection, options=_config(self._timeout_s))
                 self._clients[(service, region)] = found
             return found
 
-    def _config(self) -> object:
-        """Returns the SDK's options. One attempt: a retry inside the SDK would outlive the call's budget, and buy unseen."""
-        if self._options is None:
-            from botocore.config import Config
 
-            connect_s = self._timeout_s / CONNECT_SHARE
-            self._options = Config(
-                connect_timeout=connect_s,
-                read_timeout=self._timeout_s - connect_s,
-                retries={"mode": "standard", "total_max_attempts": 1},
-                max_pool_connections=POOL_SIZE,
-                user_agent_extra="hostler",
-            )
-        return self._options
+@lru_cache(maxsize=8)
+def _config(timeout_s: float) -> object:
+    """Returns the SDK's options, one object for one time-out: sessions keep clients by it.
+
+    One attempt: a retry inside the SDK would outlive the call's budget, and buy unseen.
+    """
+    from botocore.config import Config
+
+    connect_s = timeout_s / CONNECT_SHARE
+    return Config(
+        connect_timeout=connect_s,
+        read_timeout=timeout_s - connect_s,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        max_pool_connections=POOL_SIZE,
+        user_agent_extra="hostler",
+    )

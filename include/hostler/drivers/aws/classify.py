@@ -26,6 +26,11 @@ from hostler.drivers.aws.sdk_errors import SDK_ERRORS, UNSENT
 
 _log = logging.getLogger(__name__)
 
+DRY_RUN = "DryRunOperation"
+"""What EC2 answers to a dry run of a call that is allowed: no error, and nothing was done.
+Source: EC2 API reference, common query parameters, DryRun.
+"""
+
 Effect = Literal["read", "create", "delete"]
 """What a call does to the cloud: decides what a lost answer means."""
 
@@ -60,7 +65,7 @@ def _of_answer(response: Mapping[str, Any], *, call: str, effect: Effect, quota:
     metadata = response.get("ResponseMetadata", {})
     status = int(metadata.get("HTTPStatusCode", 0) or 0)
     meaning, basis = answered("aws", code=code, text=text, status=status, effect=effect)
-    if basis not in {"code", "family"}:
+    if basis not in {"code", "family"} and code != DRY_RUN:
         _log.warning("unknown error code %r (HTTP %s): %s", code, status, told(text))
     message = f"{call}: {code}: {told(text)}"
     if meaning.error is CloudThrottledError:

@@ -4,10 +4,11 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hostler.catalog.aws import load
 from hostler.catalog.aws_quota import quota_for
+from hostler.cloud.doctor import Check, Examination, PolicyFor
 from hostler.cloud.driver import Interruption, LaunchOrder, Machine, MachineState, OfferingQuery
 from hostler.cloud.errors import (
     AlreadyExistsError,
@@ -29,6 +30,9 @@ from hostler.drivers.aws.orders import run_request
 from hostler.drivers.aws.settings import AwsSettings
 from hostler.drivers.aws.warnings_queue import WarningsQueue
 from hostler.model.offering import Offering
+
+if TYPE_CHECKING:
+    from hostler.drivers.aws.doctor.asking import Patient
 
 _log = logging.getLogger(__name__)
 
@@ -173,6 +177,29 @@ class AwsDriver:
             found = self._calls.pages(region, "describe_instances", "Reservations", Filters=filters)
             machines = [self._machine(instance, region) for instance in _instances(found)]
         return tuple(machine for machine in machines if is_foreign(machine.tags, self._deployment))
+
+    def examine(self, examination: Examination) -> tuple[Check, ...]:
+        """See ``SupportsDoctor``."""
+        from hostler.drivers.aws.doctor.examine import examine
+
+        return examine(self._patient(examination))
+
+    def policy(self, examination: Examination, whose: PolicyFor, *, account: str | None = None) -> Mapping[str, Any]:
+        """See ``SupportsPolicy``."""
+        from hostler.drivers.aws.doctor.rights import policy
+
+        return policy(self._patient(examination), whose, account=account)
+
+    def _patient(self, examination: Examination) -> "Patient":
+        from hostler.drivers.aws.doctor.asking import Patient
+
+        return Patient(
+            deployment=self._deployment,
+            settings=self._settings,
+            examination=examination,
+            calls=self._calls,
+            lookups=self._lookups,
+        )
 
     def _seen(self, region: str, provider_id: str) -> Machine | None:
         """Returns our machine; None when EC2 will not or cannot show it.

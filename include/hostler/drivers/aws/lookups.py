@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Hashable
-from typing import Final, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final, TypeVar
 
 from hostler.cloud.driver import LaunchOrder
 from hostler.cloud.errors import CloudConfigError
@@ -46,7 +46,7 @@ class Lookups:
             CloudError: a look-up failed; nothing was made.
         """
         region, zone = order.offering.region, order.offering.zone
-        image_id = self._image_id(region)
+        image_id = self.image_id(region)
         subnet_id, vpc_id = self._subnet(region, zone, order.client_token)
         return Site(
             image_id=image_id,
@@ -64,7 +64,12 @@ class Lookups:
         """Returns the active ones of the reservations that fleet.yaml names, by id."""
         return self._keep(("reservations", region), RESERVATIONS_KEPT_S, lambda: self._find_reservations(region))
 
-    def _image_id(self, region: str) -> str:
+    def subnet_facts(self, region: str) -> tuple[Mapping[str, Any], ...]:
+        """Returns the subnets that fleet.yaml selects as EC2 describes them, asked anew; empty when there are none."""
+        found = self._calls.pages(region, "describe_subnets", "Subnets", Filters=self._subnet_filters())
+        return tuple(sorted(found, key=lambda item: (item["AvailabilityZone"], item["SubnetId"])))
+
+    def image_id(self, region: str) -> str:
         """Returns the image's id, asked from SSM when fleet.yaml names a parameter."""
         word = self._settings.image_for(region)
         if not word.startswith(_SSM):
@@ -97,16 +102,14 @@ class Lookups:
         return self._keep(("subnets", region), KEPT_S, lambda: self._find_subnets(region))
 
     def _find_subnets(self, region: str) -> tuple[tuple[str, str, str], ...]:
+        return tuple((item["AvailabilityZone"], item["SubnetId"], item["VpcId"]) for item in self.subnet_facts(region))
+
+    def _subnet_filters(self) -> list[dict[str, Any]]:
         selected = self._settings.subnets
         if selected is None:
-            filters = [{"Name": "default-for-az", "Values": ["true"]}]
-        elif selected.ids:
-            # A filter, not SubnetIds: ids of other regions are then merely not found here.
-            filters = [{"Name": "subnet-id", "Values": list(selected.ids)}]
-        else:
-            filters = tag_filters(selected.tags)
-        found = self._calls.pages(region, "describe_subnets", "Subnets", Filters=filters)
-        return tuple(sorted((item["AvailabilityZone"], item["SubnetId"], item["VpcId"]) for item in found))
+            return [{"Name": "default-for-az", "Values": ["true"]}]
+        # A filter, not SubnetIds: ids of other regions are then merely not found here.
+        return [{"Name": "subnet-id", "Values": list(selected.ids)}] if selected.ids else tag_filters(selected.tags)
 
     def _groups(self, region: str, vpc_id: str) -> tuple[str, ...]:
         """Returns the security groups of the VPC that fleet.yaml selects; empty for the default group."""
@@ -115,14 +118,23 @@ class Lookups:
         return self._keep(("groups", region, vpc_id), KEPT_S, lambda: self._find_groups(region, vpc_id))
 
     def _find_groups(self, region: str, vpc_id: str) -> tuple[str, ...]:
-        selected = self._settings.security_groups
-        assert selected is not None  # noqa: S101 _groups asks only then
-        by_id = [{"Name": "group-id", "Values": list(selected.ids)}]
-        filters = [{"Name": "vpc-id", "Values": [vpc_id]}, *(by_id if selected.ids else tag_filters(selected.tags))]
-        found = self._calls.pages(region, "describe_security_groups", "SecurityGroups", Filters=filters)
+        found = self.group_facts(region, vpc_id)
         if not found:
             raise CloudConfigError(f"clouds.aws.security_groups: none of them is in {vpc_id} in {region}")
-        return tuple(sorted(item["GroupId"] for item in found))
+        return tuple(item["GroupId"] for item in found)
+
+    def group_facts(self, region: str, vpc_id: str) -> tuple[Mapping[str, Any], ...]:
+        """Returns the security groups that a machine in the VPC gets, as EC2 describes them, asked anew; by id."""
+        selected = self._settings.security_groups
+        if selected is None:
+            chosen: list[dict[str, Any]] = [{"Name": "group-name", "Values": ["default"]}]
+        elif selected.ids:
+            chosen = [{"Name": "group-id", "Values": list(selected.ids)}]
+        else:
+            chosen = tag_filters(selected.tags)
+        filters = [{"Name": "vpc-id", "Values": [vpc_id]}, *chosen]
+        found = self._calls.pages(region, "describe_security_groups", "SecurityGroups", Filters=filters)
+        return tuple(sorted(found, key=lambda item: str(item["GroupId"])))
 
     def _reservation(self, order: LaunchOrder) -> Reservation:
         """Returns the reservation that the order fits into, one with room first.

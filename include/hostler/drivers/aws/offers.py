@@ -44,11 +44,15 @@ class Offers:
             zones=self._zones(region),
             offered=self._offered(region, names),
             with_subnet=self._lookups.zones_with_subnet(region),
-            spot_prices=self._spot_prices(region, names) if CapacityType.SPOT in capacity_types else {},
+            spot_prices=self._spot_prices(region, names) if self._sells_spot(capacity_types) else {},
             reservations=self._lookups.reservations(region) if CapacityType.RESERVED in capacity_types else (),
             settings=self._settings,
         )
         return [market.offering(region, zone, item, kind) for zone in market.zones for item in types for kind in capacity_types]
+
+    def _sells_spot(self, capacity_types: Sequence[CapacityType]) -> bool:
+        """True when spot is asked for and fleet.yaml has it: the policy of a fleet without spot lets nobody ask for its prices."""
+        return CapacityType.SPOT in capacity_types and CapacityType.SPOT in self._settings.capacity_types
 
     def _zones(self, region: str) -> tuple[str, ...]:
         """Returns the zones of the region, sorted; local and wavelength zones only when the account opted in."""
