@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, conf
 from hostler.model.lease import lease_id_for
 from hostler.model.request import RunRef
 from hostler_operators.admit import AdmitRequestOperator
+from hostler_operators.prices import RefreshPricesOperator
 from hostler_operators.run import RunWorkloadOperator
 from hostler_operators.steps import LaunchNodesOperator, SetupNodesOperator, ValidateNodesOperator
 from hostler_operators.teardowns import BackupLeaseOperator, ReleaseLeaseOperator, WriteReceiptOperator
@@ -50,10 +51,21 @@ class BackupLink(BaseOperatorLink):
         return f"{task_page(ti_key, 'backup')}/xcom"
 
 
+class PriceReportLink(BaseOperatorLink):
+    """To what a refresh of prices pushed: verdict and report of each cloud, also when the task failed."""
+
+    name = "Price reports"
+    operators: ClassVar[list[type[BaseOperator]]] = [RefreshPricesOperator]
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
+        """Returns the page that shows the addresses."""
+        return f"{task_page(ti_key, 'refresh')}/xcom"
+
+
 def task_page(ti_key: Any, task_id: str) -> str:
     """Returns the page of a task of the same run in Airflow's UI."""
     base = conf.get("api", "base_url", fallback="").rstrip("/")
     return f"{base}/dags/{ti_key.dag_id}/runs/{quote(ti_key.run_id, safe='')}/tasks/{task_id}"
 
 
-LINKS = (LeaseLink(), NodesLink(), BackupLink())
+LINKS = (LeaseLink(), NodesLink(), BackupLink(), PriceReportLink())

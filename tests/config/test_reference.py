@@ -6,7 +6,16 @@ import pytest
 from pydantic import BaseModel
 
 from hostler.config.clouds import ReachSettings
-from hostler.config.schema import BackupSettings, KeySettings, LedgerSettings, Limits, NotifySettings, Timing
+from hostler.config.schema import (
+    BackupSettings,
+    KeySettings,
+    LedgerSettings,
+    Limits,
+    NotifySettings,
+    PriceSettings,
+    PriceSourceSettings,
+    Timing,
+)
 from hostler.drivers.aws.settings import AwsSettings
 
 TEXT = (Path(__file__).parents[2] / "docs" / "fleet-yaml.md").read_text()
@@ -17,6 +26,8 @@ BLOCKS: dict[str, type[BaseModel]] = {
     "backup": BackupSettings,
     "notify": NotifySettings,
     "timing": Timing,
+    "prices": PriceSettings,
+    "prices.sources.<cloud>": PriceSourceSettings,
     "reach": ReachSettings,
 }
 

@@ -86,3 +86,10 @@ def test_scheduled_run_when_rendered_then_its_request_keeps_numbers_lists_and_no
     env = bag.dags["hostler_scheduled_run"].get_template_env()
     assert start.render_template(start.conf, context, env) == params
     assert start.render_template(start.trigger_run_id, context, env).endswith(context["run_id"])
+
+
+def test_price_refresh_when_deployed_then_daily_and_jumps_are_not_accepted_unseen(bag):
+    dag = bag.dags["hostler_price_refresh"]
+    assert dag.schedule == "17 4 * * *"
+    assert dag.is_paused_upon_creation is False
+    assert dag.params.validate() == {"accept_jumps": False}

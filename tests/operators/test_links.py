@@ -48,5 +48,14 @@ def test_task_page_when_the_run_id_has_odd_characters_then_quoted():
 
 
 def test_links_when_registered_then_every_name_is_unlike_the_others():
-    assert sorted(link.name for link in LINKS) == ["Backup", "Lease", "Nodes"]
+    assert sorted(link.name for link in LINKS) == ["Backup", "Lease", "Nodes", "Price reports"]
     assert all(link.operators for link in LINKS)
+
+
+def test_link_of_prices_when_asked_by_the_api_server_then_to_what_was_pushed():
+    from airflow.dag_processing.dagbag import DagBag
+
+    dag = DagBag(dag_folder=str(ROOT / "dags")).dags["hostler_price_refresh"]
+    task = DagSerialization.from_dict(DagSerialization.to_dict(dag)).get_task("refresh")
+    link = task.operator_extra_link_dict["Price reports"].get_link(task, ti_key=KEY._replace(task_id="refresh"))
+    assert link.endswith("/tasks/refresh/xcom")

@@ -29,6 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_ledger(commands)
     _add_health(commands)
     _add_catalog(commands)
+    _add_prices(commands)
     return parser
 
 
@@ -106,6 +107,15 @@ def _add_catalog(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Exit status: 0 every line explained; 1 some lines could not be read, and what is printed for them says why.",
     )
     explain.set_defaults(run=_lazy("hostler.cli.explain_error", "explain_error"))
+
+
+def _add_prices(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    prices = commands.add_parser("prices", help="prices that are planned with; --refresh asks the clouds for them")
+    prices.add_argument("--refresh", action="store_true", help="ask the clouds of prices.sources, check, accept or refuse")
+    prices.add_argument("--accept-jumps", action="store_true", help="prices have really moved by over 20 %%: I have looked")
+    prices.add_argument("--cloud", action="append", help="refresh only this cloud; may be given again")
+    _add_json(prices)
+    prices.set_defaults(run=_lazy("hostler.cli.prices", "prices"))
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

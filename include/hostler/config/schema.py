@@ -78,6 +78,33 @@ class NotifySettings(StrictModel):
     secret: str | None = None
 
 
+class PriceSourceSettings(StrictModel):
+    """One cloud's own price API.
+
+    Attributes:
+        regions: whose prices are asked for. connection: Airflow connection id (aws). secret: name of the secret with the key
+            (gcp: an API key; alibaba: ``id:secret``). endpoint_url: instead of the cloud's own.
+    """
+
+    regions: Annotated[tuple[str, ...], Field(min_length=1)]
+    connection: str | None = None
+    secret: str | None = None
+    endpoint_url: AnyUrl | None = None
+
+
+class PriceSettings(StrictModel):
+    """Prices that the clouds tell themselves; see docs/prices.md.
+
+    Attributes:
+        folder: accepted prices and reports; shared by all workers. reports_kept: reports of a cloud, the newest.
+        sources: by cloud; empty: prices come from lists only.
+    """
+
+    folder: Path = Path("~/.hostler/prices")
+    reports_kept: Annotated[int, Field(ge=1, le=10_000)] = 30
+    sources: dict[Literal["alibaba", "aws", "azure", "gcp"], PriceSourceSettings] = Field(default_factory=dict)
+
+
 class Timing(StrictModel):
     """Time limits in seconds. The defaults suit GPU machines of the big clouds."""
 
@@ -95,6 +122,7 @@ class FleetFile(StrictModel):
 
     Attributes:
         deployment: id of this deployment, on every machine's tags; never change it while machines live.
+        catalog: price lists of one's own (files or folders) in the place of the shipped ones.
         clouds: at least one. tenants: empty means one tenant, ``default``, with the deployment's limits only.
     """
 
@@ -106,6 +134,8 @@ class FleetFile(StrictModel):
     backup: BackupSettings
     notify: NotifySettings = NotifySettings()
     timing: Timing = Timing()
+    catalog: tuple[Path, ...] = ()
+    prices: PriceSettings = PriceSettings()
     clouds: Annotated[dict[str, SerializeAsAny[CloudSettings]], Field(min_length=1)]
     tenants: dict[str, TenantLimits] = Field(default_factory=lambda: {"default": TenantLimits()})
 

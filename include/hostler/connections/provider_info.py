@@ -22,6 +22,7 @@ def get_provider_info() -> dict[str, Any]:
                         "8", "integer", "Retries of each step; fewer than 8 may not outlast an API server outage."
                     ),
                     "reconcile_schedule": _option("*/5 * * * *", "string", "Cron expression of hostler_fleet_reconcile."),
+                    "price_schedule": _option("17 4 * * *", "string", "Cron expression of hostler_price_refresh."),
                     "run_expected_s": _option(
                         "604800", "integer", "A lifecycle run that lasts longer than this many seconds is told of (`run.late`)."
                     ),

@@ -22,6 +22,7 @@ NEEDS_A_PERSON: Final = (
     "lease.deadline_at_risk",
     "lease.failed",
     "node.end_refused",
+    "prices.refused",
     "reap.",
     "request.refused",
     "run.late",

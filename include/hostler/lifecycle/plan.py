@@ -34,8 +34,9 @@ async def make_plan(charge: Charge, effect: Effect) -> None:
     if errors and not offerings:
         _no_answer(charge, effect, errors)
         return
+    priced = tuple(charge.fleet.seams.with_prices(tuple(offerings)))
     # Stock-outs are left to the choice of each moment: the plan outlives them.
-    plan = charge.fleet.seams.make_plan(request, tuple(offerings), (), charge.now())
+    plan = charge.fleet.seams.make_plan(request, priced, (), charge.now())
     plan = _affordable(charge, plan, errors)
     if not plan.offerings:
         charge.memory.fatal = f"nothing fits: {_words(plan)}"

@@ -41,6 +41,10 @@ class Seal(Protocol):
         ...
 
 
+def _as_listed(offerings: Sequence[Offering]) -> Sequence[Offering]:
+    return offerings
+
+
 def _make_plan(
     request: NodeRequest, offerings: Sequence[Offering], stock_outs: Sequence[StockOut], now: datetime
 ) -> PlacementPlan:
@@ -98,9 +102,11 @@ class Seams:
     """Defaults are the real parts.
 
     Attributes:
+        with_prices: fills accepted prices into what the drivers list.
         orders_for: orders in rank order.
     """
 
+    with_prices: Callable[[Sequence[Offering]], Sequence[Offering]] = _as_listed
     make_plan: MakePlan = _make_plan
     judge: Judge = _judge
     check_workload: Callable[[NodeRequest], Problems] = _check_workload

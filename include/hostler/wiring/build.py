@@ -13,6 +13,7 @@ from hostler.cloud.session import SessionSource
 from hostler.config.clouds import ReachSettings
 from hostler.config.schema import FleetFile
 from hostler.lifecycle.fleet import Fleet
+from hostler.lifecycle.seams import Seams
 from hostler.reach.port import Target
 from hostler.reach.ssh import SshTransport
 from hostler.recipes import user_data
@@ -21,6 +22,7 @@ from hostler.stores.postgres import PostgresLedger
 from hostler.vault.local import LocalKeys
 from hostler.vault.port import ObjectStore
 from hostler.vault.stores import open_store
+from hostler.wiring.prices import AcceptedPrices
 from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
 
 PRINCIPAL = "hostler"
@@ -53,6 +55,7 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         user_data=lambda intent: user_data.build(intent, keys, user=settings.ssh_user),
         sleep=asyncio.sleep,
         secret=secret,
+        seams=Seams(with_prices=AcceptedPrices(fleet)),
     )
 
 
@@ -61,7 +64,7 @@ def open_fleet() -> Iterator[Fleet]:
     """Builds a Fleet for the command line (the SDKs' own credentials, secrets from the environment) and closes its ledger."""
     from hostler.wiring.sdk_sessions import SdkSessions
 
-    fleet = build_fleet(sessions=SdkSessions(), secret=_secret_of_environment)
+    fleet = build_fleet(sessions=SdkSessions(), secret=secret_of_environment)
     try:
         yield fleet
     finally:
@@ -93,7 +96,7 @@ def _jump(reach: ReachSettings) -> Target | None:
     return Target(host=host, port=int(port), user=user, host_key=reach.jump_host_key)
 
 
-def _secret_of_environment(name: str) -> str:
+def secret_of_environment(name: str) -> str:
     """Returns ``HOSTLER_SECRET_<NAME>``. Raises KeyError naming the variable, never a value."""
     variable: Any = f"HOSTLER_SECRET_{name.upper().replace('-', '_')}"
     if variable not in os.environ:

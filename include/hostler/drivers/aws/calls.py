@@ -61,17 +61,22 @@ class Calls:
             answer: Mapping[str, Any] = getattr(client, operation)(**arguments)
             return answer
 
-    def pages(self, region: str, operation: str, key: str, **arguments: Any) -> list[Mapping[str, Any]]:
+    def pages(
+        self, region: str, operation: str, key: str, *, service: str = "ec2", page_size: int | None = None, **arguments: Any
+    ) -> list[Any]:
         """Returns the items under ``key`` of every page of a list.
+
+        Args:
+            page_size: items a page; None takes the size for EC2.
 
         Raises:
             CloudError: drawn; a list that broke off is no list.
         """
-        with drawn(f"client for ec2 in {region}", "read"):
-            client = self._client("ec2", region)
+        with drawn(f"client for {service} in {region}", "read"):
+            client = self._client(service, region)
         with drawn(f"{operation} in {region}", "read"):
             paginator = client.get_paginator(operation)
-            pages = paginator.paginate(PaginationConfig={"PageSize": self._page_size}, **arguments)
+            pages = paginator.paginate(PaginationConfig={"PageSize": page_size or self._page_size}, **arguments)
             return [item for page in pages for item in page.get(key, ())]
 
     def _client(self, service: str, region: str) -> Any:
