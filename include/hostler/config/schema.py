@@ -26,11 +26,41 @@ class Limits(StrictModel):
     destroyed_per_tick: Annotated[int, Field(ge=0)] = 2
 
 
+class ScaleDownSettings(StrictModel):
+    """What ``hostler_scale_down`` does with idle nodes of one tenant; see docs/housekeeping.md.
+
+    Attributes:
+        mode: ``report``, ``mark``, or ``act``. idle_after_s: the window in which every sample must be idle; the node keeps a
+            day. grace_s: how long a lease is marked before it is ended.
+    """
+
+    mode: Literal["report", "mark", "act"] = "report"
+    idle_after_s: Annotated[float, Field(ge=300, le=86_400)] = 3600
+    grace_s: Annotated[float, Field(ge=0)] = 600
+
+
+class CostSweepSettings(StrictModel):
+    """What ``hostler_cost_sweep`` does with what costs and serves nobody; see docs/housekeeping.md.
+
+    Attributes:
+        mode: ``report``, ``mark``, or ``act``. grace_s: how long a thing is marked before it is ended.
+        stopped_after_s: how long nodes may be stopped before their lease is released.
+        folder: reports of the checks of both housekeeping Dags; shared by all workers. reports_kept: the newest of each kind.
+    """
+
+    mode: Literal["report", "mark", "act"] = "report"
+    grace_s: Annotated[float, Field(ge=3600)] = 7 * 86_400
+    stopped_after_s: Annotated[float, Field(ge=3600)] = 3 * 86_400
+    folder: Path = Path("~/.hostler/checks")
+    reports_kept: Annotated[int, Field(ge=1, le=10_000)] = 30
+
+
 class TenantLimits(StrictModel):
-    """Caps of one tenant; None: only the deployment's."""
+    """Caps of one tenant; None: only the deployment's. scale_down: what is done with its idle nodes."""
 
     usd_per_hour: Usd | None = None
     nodes: Annotated[int, Field(ge=1)] | None = None
+    scale_down: ScaleDownSettings = ScaleDownSettings()
 
 
 class LedgerSettings(StrictModel):
@@ -136,6 +166,7 @@ class FleetFile(StrictModel):
     timing: Timing = Timing()
     catalog: tuple[Path, ...] = ()
     prices: PriceSettings = PriceSettings()
+    cost_sweep: CostSweepSettings = CostSweepSettings()
     clouds: Annotated[dict[str, SerializeAsAny[CloudSettings]], Field(min_length=1)]
     tenants: dict[str, TenantLimits] = Field(default_factory=lambda: {"default": TenantLimits()})
 

@@ -18,6 +18,7 @@ from hostler.model.lease import Event
 
 NEEDS_A_PERSON: Final = (
     "backup.failed",
+    "cost_sweep.",
     "job.failed",
     "lease.deadline_at_risk",
     "lease.failed",
@@ -26,6 +27,7 @@ NEEDS_A_PERSON: Final = (
     "reap.",
     "request.refused",
     "run.late",
+    "scale_down.",
     "spending.stopped",
 )
 """Verbs of events that somebody is told of; an event whose verb begins so counts too."""
