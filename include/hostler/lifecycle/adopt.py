@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from hostler.cloud.driver import Machine, MachineState
+from hostler.lifecycle.billing import FAILED_STARTS
 from hostler.lifecycle.charge import Charge
 from hostler.model.enums import IntentState, NodeState
 from hostler.model.lease import Event, Intent, Node
@@ -42,6 +43,8 @@ def node_of(charge: Charge, intent: Intent, machine: Machine) -> Node:
         host_key=charge.fleet.identity.host_key_pair(intent.intent_id)[1],
         ended_at=_ended_at(machine, now, launched_at) if state is NodeState.GONE else None,
         last_seen_at=now,
+        stopped_at=_ended_at(machine, now, launched_at) if state is NodeState.STOPPED else None,
+        has_failed_start=state is NodeState.GONE and machine.state_reason in FAILED_STARTS,
         ending_reason=f"the cloud took it: {machine.state_reason or machine.state}" if has_ended else None,
     )
 

@@ -8,6 +8,7 @@ from hostler.cloud.driver import Interruption, Machine, MachineState
 from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError, NodeNotOursError
 from hostler.cloud.tags import INTENT, LEASE
 from hostler.lifecycle.adopt import adopt
+from hostler.lifecycle.billing import billed
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.ending import is_young
 from hostler.lifecycle.events import words_of
@@ -129,9 +130,7 @@ def _settle(charge: Charge, intent: Intent, machines: list[Machine], began_at: d
 
 def _seen(node: Node, machine: Machine, now: datetime) -> tuple[Node, str]:
     """Returns the node brought up to what the cloud shows, and words when its state moved."""
-    fresh = replace(
-        node, address=machine.address or node.address, launched_at=machine.launched_at or node.launched_at, misses=0
-    )
+    fresh = billed(replace(node, address=machine.address or node.address, misses=0), machine, now)
     reason = machine.state_reason or f"the cloud shows it {machine.state}"
     match machine.state:
         case MachineState.TERMINATED:

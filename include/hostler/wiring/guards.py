@@ -4,14 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hostler.checks import telemetry
+from hostler.checks import inventory, telemetry
 from hostler.checks.suite import Batch, SuiteRunner
 from hostler.config.schema import FleetFile
 from hostler.lifecycle.policies import Guard, GuardBatch, GuardVerdict
 
 Suite = Callable[[Any, Sequence[Mapping[str, Any]], Mapping[str, Any]], list[tuple[str, Any]]]
 
-_SUITES: dict[str, tuple[Suite, Sequence[str]]] = {"telemetry": (telemetry.checks, telemetry.TEXTS)}
+_SUITES: dict[str, tuple[Suite, Sequence[str]]] = {
+    "telemetry": (telemetry.checks, telemetry.TEXTS),
+    "inventory": (inventory.checks, inventory.TEXTS),
+}
 """Kind of batch -> its checks and the columns that are texts; all others are numbers."""
 
 

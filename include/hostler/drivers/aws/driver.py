@@ -18,11 +18,13 @@ from hostler.cloud.errors import (
     NodeNotOursError,
     TeardownRefusedError,
 )
+from hostler.cloud.inventory import Thing, ThingKind
 from hostler.cloud.session import SessionSource
 from hostler.cloud.tags import DEPLOYMENT, OWNER_PREFIXES, is_foreign
 from hostler.drivers.aws import convert, notices
 from hostler.drivers.aws.calls import PAGE_SIZE, Calls
 from hostler.drivers.aws.classify import drawn
+from hostler.drivers.aws.inventory import Inventory
 from hostler.drivers.aws.lookups import Lookups
 from hostler.drivers.aws.offers import Offers
 from hostler.drivers.aws.orders import run_request
@@ -84,6 +86,7 @@ class AwsDriver:
         )
         self._lookups = Lookups(self._calls, settings, clock)
         self._offers = Offers(self._calls, self._lookups, settings)
+        self._inventory = Inventory(self._calls, deployment)
 
     def list_offerings(self, query: OfferingQuery) -> tuple[Offering, ...]:
         """See ``CloudDriver.list_offerings``. On-demand prices are those of the catalog; where it has none they are None."""
@@ -166,6 +169,14 @@ class AwsDriver:
             found = self._calls.pages(region, "describe_instances", "Reservations", Filters=filters)
             machines = [self._machine(instance, region) for instance in _instances(found)]
         return tuple(machine for machine in machines if is_foreign(machine.tags, self._deployment))
+
+    def list_inventory(self, region: str) -> tuple[Thing, ...]:
+        """See ``SupportsInventory``."""
+        return self._inventory.list(region)
+
+    def remove_unattached(self, region: str, kind: ThingKind, thing_id: str) -> None:
+        """See ``SupportsInventory``."""
+        self._inventory.remove(region, kind, thing_id)
 
     def _seen(self, region: str, provider_id: str) -> Machine | None:
         """Returns our machine; None when EC2 will not or cannot show it.

@@ -117,7 +117,7 @@ class FakeMachine:
             tags=dict(self.tags),
             address=None if state is MachineState.PENDING else self.address,
             launched_at=self.made_at,
-            ended_at=self.gone_at if state is MachineState.TERMINATED else None,
+            ended_at={MachineState.TERMINATED: self.gone_at, MachineState.STOPPED: self.off_at}.get(state),
             client_token=self.token,
             state_reason=self.state_reason,
         )
