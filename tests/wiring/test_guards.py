@@ -8,11 +8,15 @@ from itertools import count
 
 import pytest
 from tests.lifecycle.idle_world import good, idle_world, record
-from tests.sim.stage import events, run_simulated
+from tests.sim.stage import events, fair_world, run_simulated
 
+from hostler.cloud.inventory import ThingKind
+from hostler.cloud.tags import DEPLOYMENT, LEASE
 from hostler.config.schema import FleetFile
-from hostler.lifecycle.policies import GuardBatch
+from hostler.lifecycle.policies import GuardBatch, GuardVerdict, Housekeeping, SweepPolicy
+from hostler.lifecycle.reap import confirm_epoch
 from hostler.lifecycle.scale_down import scale_down
+from hostler.lifecycle.sweep import sweep
 from hostler.wiring.guards import suite_guard
 
 pytestmark = [
@@ -103,3 +107,72 @@ def test_guard_when_telemetry_is_wrong_in_several_ways_then_each_check_is_named(
         "plausible: nodes at work show it: 3 rows",
     ):
         assert check in problems
+
+
+THING = {
+    "key": "fake/r/v",
+    "thing_id": "v",
+    "place": "fake/r",
+    "kind": "volume",
+    "owner": "ours",
+    "age_s": 1.0,
+    "size_gib": 10.0,
+    "usd_per_month": 0.8,
+    "is_orphan": 0.0,
+}
+FACTS = {"errors": [], "places": ["fake/r", "fake/empty"], "known": ["v3"], "last_count": 10}
+
+
+def things(count=12, **changes):
+    return [{**THING, "key": f"fake/r/v{index}", "thing_id": f"v{index}", **changes} for index in range(count)]
+
+
+def test_guard_when_inventory_is_whole_then_good_though_one_region_holds_nothing(guard):
+    few = [*things(4), *things(1, key="x", thing_id="x", owner="foreign", is_orphan=None, usd_per_month=None, size_gib=None)]
+    verdict = guard(GuardBatch(kind="inventory", rows=few, facts={**FACTS, "last_count": 10}))
+    assert verdict.problems == ()
+    assert verdict.report.endswith("index.html")
+
+
+def test_guard_when_inventory_is_wrong_in_several_ways_then_each_check_is_named(guard):
+    rows = things(11, is_orphan=1.0, owner="orphan")
+    rows[0] |= {"age_s": 5000.0}
+    rows[1] |= {"kind": "bucket"}
+    rows[2] |= {"size_gib": 0.0}
+    rows[3] |= {"usd_per_month": -1.0, "thing_id": "other", "place": "fake/elsewhere"}
+    rows[4] |= {"key": "fake/r/v5"}
+    facts = {**FACTS, "errors": ["fake/r: CloudUnavailableError: away"], "last_count": 40}
+    problems = "\n".join(guard(GuardBatch(kind="inventory", rows=rows, facts=facts)).problems)
+    for check in (
+        "complete: every region was listed (fake/r: CloudUnavailableError: away)",
+        "complete: only regions of ours: 1 rows",
+        "complete: the ledger's own machines",
+        "complete: as many as last time: found 11",
+        "plausible: each thing once: 2 rows",
+        "plausible: kinds: 1 rows",
+        "plausible: sizes: 1 rows",
+        "plausible: costs: 1 rows",
+        "plausible: orphans among ours: found 1.0",
+        "fresh: lists: 1 rows",
+    ):
+        assert check in problems
+
+
+def test_guard_when_40_volumes_seem_to_be_nobodys_then_the_ledger_is_doubted_and_not_one_is_removed(guard):
+    """A ledger restored from before their leases: each by itself is an orphan, and long enough marked."""
+
+    async def play():
+        policy = SweepPolicy(mode=Housekeeping.ACT, grace_s=0)
+        world = fair_world(settings_changes={"cost_sweep": policy, "destroyed_per_tick": 100})
+        confirm_epoch(world.fleet(), who="person")
+        for number in range(40):
+            world.cloud.put_thing(ThingKind.VOLUME, {DEPLOYMENT: "sim", LEASE: f"lost{number}"}, size_gib=10)
+        first = await sweep(world.fleet(), who="sweep", guard=lambda _batch: GuardVerdict(), dry_run=False)
+        assert {one.action for one in first.findings} == {"mark"}
+        await asyncio.sleep(60)
+        second = await sweep(world.fleet(), who="sweep", guard=guard, dry_run=False)
+        assert second.guard.problems == ("plausible: orphans among ours: found 1.0",)
+        assert len(world.cloud.things) == 40
+        assert events(world, None, "cost_sweep.checks_failed")
+
+    run_simulated(play())
