@@ -55,6 +55,40 @@ class CostSweepSettings(StrictModel):
     reports_kept: Annotated[int, Field(ge=1, le=10_000)] = 30
 
 
+class LogRotationSettings(StrictModel):
+    """What ``hostler_log_rotation`` rotates on the machine of its worker; see docs/housekeeping.md.
+
+    Attributes:
+        paths: files of yours, with ``*`` and ``**``; their writers open a new file by themselves (as Python's
+            ``WatchedFileHandler``) or are told by ``reopen_signal`` to the process of ``pid_file``.
+        airflow: Airflow's own logs too, once they rest for ``airflow_after_s``: the UI does not show them any more then.
+        nodes: have nodes ship their jobs' logs. host: names this machine in the archive; None: its host name.
+        most_mib, most_age_s: a file that is larger, or first seen longer ago, is rotated. settle_s: how long it then rests.
+        full_ratio: below this free share of a disk, all files on it are rotated.
+        folder: lock and state of this machine's rotation.
+    """
+
+    paths: tuple[str, ...] = ()
+    airflow: bool = False
+    airflow_after_s: Annotated[float, Field(ge=3600)] = 14 * 86_400
+    nodes: bool = True
+    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
+    most_mib: Annotated[int, Field(ge=1)] = 64
+    most_age_s: Annotated[float, Field(ge=60)] = 86_400
+    settle_s: Annotated[float, Field(ge=0)] = 30
+    full_ratio: Annotated[float, Field(ge=0, le=0.5)] = 0.05
+    pid_file: Path | None = None
+    reopen_signal: Literal["SIGHUP", "SIGUSR1", "SIGUSR2"] = "SIGHUP"
+    folder: Path = Path("~/.hostler/rotation")
+
+    @model_validator(mode="after")
+    def _paths_are_absolute(self) -> Self:
+        for pattern in self.paths:
+            if not pattern.startswith(("/", "~/")) or pattern.endswith("/"):
+                raise ValueError(f"paths: {pattern!r}: absolute paths of files, or such under ~/, are allowed")
+        return self
+
+
 class TenantLimits(StrictModel):
     """Caps of one tenant; None: only the deployment's. scale_down: what is done with its idle nodes."""
 
@@ -167,6 +201,7 @@ class FleetFile(StrictModel):
     catalog: tuple[Path, ...] = ()
     prices: PriceSettings = PriceSettings()
     cost_sweep: CostSweepSettings = CostSweepSettings()
+    log_rotation: LogRotationSettings = LogRotationSettings()
     clouds: Annotated[dict[str, SerializeAsAny[CloudSettings]], Field(min_length=1)]
     tenants: dict[str, TenantLimits] = Field(default_factory=lambda: {"default": TenantLimits()})
 

@@ -22,6 +22,7 @@ NEEDS_A_PERSON: Final = (
     "job.failed",
     "lease.deadline_at_risk",
     "lease.failed",
+    "log_rotation.",
     "node.end_refused",
     "prices.refused",
     "reap.",
