@@ -8,12 +8,15 @@ from pydantic import BaseModel
 from hostler.config.clouds import ReachSettings
 from hostler.config.schema import (
     BackupSettings,
+    CostSweepSettings,
     KeySettings,
     LedgerSettings,
     Limits,
+    LogRotationSettings,
     NotifySettings,
     PriceSettings,
     PriceSourceSettings,
+    ScaleDownSettings,
     Timing,
 )
 from hostler.drivers.aws.settings import AwsSettings
@@ -28,6 +31,9 @@ BLOCKS: dict[str, type[BaseModel]] = {
     "timing": Timing,
     "prices": PriceSettings,
     "prices.sources.<cloud>": PriceSourceSettings,
+    "cost_sweep": CostSweepSettings,
+    "log_rotation": LogRotationSettings,
+    "tenants.<name>.scale_down": ScaleDownSettings,
     "reach": ReachSettings,
 }
 
