@@ -15,7 +15,9 @@ MOST_ORPHANS: Final = 0.50
 """When more than ten things, and more than half of ours, seem to be nobody's, the ledger is more likely to be the wrong one."""
 
 MOST_USD_PER_MONTH: Final = 250_000.0
-"""Above the dearest machine of the published lists (113 USD an hour) for a month, with room."""
+"""Eight of the dearest accelerators of the published lists (17.8 USD an hour each, see ``catalog.price_suite``) for a month come to
+104,000 USD; with room.
+"""
 
 MOST_GIB: Final = 65_536.0
 """Largest volume that a cloud of ours sells: 64 TiB (EBS io2 Block Express)."""
