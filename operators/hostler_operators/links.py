@@ -13,7 +13,9 @@ from hostler.model.request import RunRef
 from hostler_operators.admit import AdmitRequestOperator
 from hostler_operators.prices import RefreshPricesOperator
 from hostler_operators.run import RunWorkloadOperator
+from hostler_operators.scale_down import ScaleDownOperator
 from hostler_operators.steps import LaunchNodesOperator, SetupNodesOperator, ValidateNodesOperator
+from hostler_operators.sweep import SweepCostsOperator
 from hostler_operators.teardowns import BackupLeaseOperator, ReleaseLeaseOperator, WriteReceiptOperator
 
 
@@ -62,10 +64,21 @@ class PriceReportLink(BaseOperatorLink):
         return f"{task_page(ti_key, 'refresh')}/xcom"
 
 
+class ChecksLink(BaseOperatorLink):
+    """To what a guarded housekeeping task pushed: the address of its checks' data docs, also when the task failed."""
+
+    name = "Checks"
+    operators: ClassVar[list[type[BaseOperator]]] = [ScaleDownOperator, SweepCostsOperator]
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
+        """Returns the page that shows the address."""
+        return f"{task_page(ti_key, operator.task_id)}/xcom"
+
+
 def task_page(ti_key: Any, task_id: str) -> str:
     """Returns the page of a task of the same run in Airflow's UI."""
     base = conf.get("api", "base_url", fallback="").rstrip("/")
     return f"{base}/dags/{ti_key.dag_id}/runs/{quote(ti_key.run_id, safe='')}/tasks/{task_id}"
 
 
-LINKS = (LeaseLink(), NodesLink(), BackupLink(), PriceReportLink())
+LINKS = (LeaseLink(), NodesLink(), BackupLink(), PriceReportLink(), ChecksLink())

@@ -8,13 +8,16 @@ from pydantic import BaseModel
 from hostler.config.clouds import ReachSettings
 from hostler.config.schema import (
     BackupSettings,
+    CostSweepSettings,
     HealthSettings,
     KeySettings,
     LedgerSettings,
     Limits,
+    LogRotationSettings,
     NotifySettings,
     PriceSettings,
     PriceSourceSettings,
+    ScaleDownSettings,
     SilenceSettings,
     Timing,
 )
@@ -32,6 +35,9 @@ BLOCKS: dict[str, type[BaseModel]] = {
     "prices.sources.<cloud>": PriceSourceSettings,
     "health": HealthSettings,
     "health.silences[]": SilenceSettings,
+    "cost_sweep": CostSweepSettings,
+    "log_rotation": LogRotationSettings,
+    "tenants.<name>.scale_down": ScaleDownSettings,
     "reach": ReachSettings,
 }
 

@@ -93,3 +93,17 @@ def test_price_refresh_when_deployed_then_daily_and_jumps_are_not_accepted_unsee
     assert dag.schedule == "17 4 * * *"
     assert dag.is_paused_upon_creation is False
     assert dag.params.validate() == {"accept_jumps": False}
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "schedule"),
+    [
+        ("hostler_scale_down", "*/15 * * * *"),
+        ("hostler_cost_sweep", "41 5 * * *"),
+        ("hostler_log_rotation", "23 * * * *"),
+    ],
+)
+def test_housekeeping_when_deployed_then_one_at_a_time_without_anybody(bag, dag_id, schedule):
+    dag = bag.dags[dag_id]
+    assert (dag.schedule, dag.max_active_runs, dag.is_paused_upon_creation) == (schedule, 1, False)
+    assert len(dag.tasks) == 1

@@ -16,10 +16,15 @@ LEASE = lease_id_for(RunRef(dag_id=KEY.dag_id, run_id=KEY.run_id))
 
 
 @pytest.fixture(scope="module")
-def serialized():
+def bag():
     from airflow.dag_processing.dagbag import DagBag
 
-    dag = DagBag(dag_folder=str(ROOT / "dags")).dags["hostler_node_lifecycle"]
+    return DagBag(dag_folder=str(ROOT / "dags"))
+
+
+@pytest.fixture(scope="module")
+def serialized(bag):
+    dag = bag.dags["hostler_node_lifecycle"]
     return DagSerialization.from_dict(DagSerialization.to_dict(dag))
 
 
@@ -48,14 +53,19 @@ def test_task_page_when_the_run_id_has_odd_characters_then_quoted():
 
 
 def test_links_when_registered_then_every_name_is_unlike_the_others():
-    assert sorted(link.name for link in LINKS) == ["Backup", "Lease", "Nodes", "Price reports"]
+    assert sorted(link.name for link in LINKS) == ["Backup", "Checks", "Lease", "Nodes", "Price reports"]
     assert all(link.operators for link in LINKS)
 
 
-def test_link_of_prices_when_asked_by_the_api_server_then_to_what_was_pushed():
-    from airflow.dag_processing.dagbag import DagBag
-
-    dag = DagBag(dag_folder=str(ROOT / "dags")).dags["hostler_price_refresh"]
-    task = DagSerialization.from_dict(DagSerialization.to_dict(dag)).get_task("refresh")
-    link = task.operator_extra_link_dict["Price reports"].get_link(task, ti_key=KEY._replace(task_id="refresh"))
-    assert link.endswith("/tasks/refresh/xcom")
+@pytest.mark.parametrize(
+    ("dag_id", "task_id", "name"),
+    [
+        ("hostler_price_refresh", "refresh", "Price reports"),
+        ("hostler_scale_down", "scale_down", "Checks"),
+        ("hostler_cost_sweep", "sweep", "Checks"),
+    ],
+)
+def test_link_to_reports_when_asked_by_the_api_server_then_to_what_was_pushed(bag, dag_id, task_id, name):
+    task = DagSerialization.from_dict(DagSerialization.to_dict(bag.dags[dag_id])).get_task(task_id)
+    link = task.operator_extra_link_dict[name].get_link(task, ti_key=KEY._replace(task_id=task_id))
+    assert link.endswith(f"/tasks/{task_id}/xcom")

@@ -1,19 +1,13 @@
-"""The checks that a batch of prices must pass before anybody plans with it, as a Great Expectations suite.
+"""The checks that a batch of prices must pass before anybody plans with it, as a Great Expectations suite."""
 
-Great Expectations takes seconds and hundreds of MB to load: it is imported by ``judge`` alone, in the task that refreshes.
-"""
-
-import logging
-import os
-import shutil
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from hostler.catalog.price_batch import COLUMNS, MOST_APART, PriceBatch
+from hostler.checks.suite import Batch, ChecksMissingError, Judgement, SuiteRunner
 from hostler.model.enums import CapacityType
+
+__all__ = ["ChecksMissingError", "Judge", "Judgement"]
 
 LEAST_USD_PER_ACCELERATOR: Final = 0.005
 MOST_USD_PER_ACCELERATOR: Final = 100.0
@@ -30,38 +24,16 @@ SECOND_SOURCE_SHARE: Final = 0.90
 LEAST_COVERAGE: Final = 0.80
 """How many rows of the last batch's number must be there."""
 
-_SHOWN: Final = 3
-
-
-class ChecksMissingError(Exception):
-    """Great Expectations is not installed: install Hostler with the extra ``checks``. No batch is accepted unchecked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What the suite says of a batch.
-
-    Attributes:
-        is_good: every check held. problems: for each that did not, what it is and the first rows; empty when good.
-        report: first page of the data docs.
-    """
-
-    is_good: bool
-    problems: tuple[str, ...]
-    report: Path
-
 
 class Judge:
-    """Judges batches; loads Great Expectations at the first one and keeps it.
+    """Judges batches of prices; loads Great Expectations at the first one and keeps it.
 
     Args:
         folder: where data docs go, one folder a cloud and batch. kept: how many of a cloud's are kept, 1 or more.
     """
 
     def __init__(self, folder: Path, kept: int = 30) -> None:
-        self._folder = folder
-        self._kept = max(1, kept)
-        self._gx: Any = None
+        self._runner = SuiteRunner("prices", folder, kept)
 
     def judge(self, batch: PriceBatch, *, name: str, accepts_jumps: bool = False) -> Judgement:
         """Returns what the suite says.
@@ -73,99 +45,19 @@ class Judge:
         Raises:
             ChecksMissingError: nothing was judged.
         """
-        gx = self._load()
-        site = self._folder / batch.cloud / name
-        context = _context(gx, site)
-        frame = _frame(batch)
-        source = context.data_sources.add_pandas(name="prices")
-        definition = source.add_dataframe_asset(name=batch.cloud).add_batch_definition_whole_dataframe("batch")
-        checks = _expectations(gx.expectations, batch, accepts_jumps=accepts_jumps)
-        for words, expectation in checks:
-            expectation.meta = {"check": words}
-        # All at once: adding one by one writes the whole suite anew each time.
-        suite = context.suites.add(
-            gx.ExpectationSuite(name=f"prices of {batch.cloud}", expectations=[expectation for _, expectation in checks])
+        table = Batch(
+            subject=batch.cloud,
+            name=name,
+            table=batch.table(),
+            numbers=COLUMNS[COLUMNS.index("price_per_hour") :],
+            row_words=lambda index: _row_words(batch, index),
         )
-        validation = context.validation_definitions.add(
-            gx.ValidationDefinition(name=f"prices of {batch.cloud}", data=definition, suite=suite)
-        )
-        checkpoint = gx.Checkpoint(
-            name="refresh",
-            validation_definitions=[validation],
-            actions=[gx.checkpoint.UpdateDataDocsAction(name="docs", site_names=["prices"])],
-            result_format="SUMMARY",
-        )
-        run = checkpoint.run(batch_parameters={"dataframe": frame}, run_id=gx.RunIdentifier(run_name=name))
-        results = [result for outcome in run.run_results.values() for result in outcome.results]
-        _without_films(site)
-        self._prune(site)
-        problems = tuple(_words(result, batch) for result in results if not result.success)
-        return Judgement(is_good=bool(run.success), problems=problems, report=site / "index.html")
-
-    def _load(self) -> Any:
-        """Imports Great Expectations, silent and without telling its makers."""
-        if self._gx is None:
-            os.environ["GX_ANALYTICS_ENABLED"] = "false"
-            for name in ("great_expectations", "posthog"):
-                logging.getLogger(name).setLevel(logging.ERROR)
-            try:
-                with warnings.catch_warnings():
-                    # It imports a module of the standard library that is deprecated since Python 3.11.
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    import great_expectations as gx
-                    import great_expectations.checkpoint
-                    import great_expectations.expectations
-                    from great_expectations.core.run_identifier import RunIdentifier
-            except ImportError as error:
-                raise ChecksMissingError("great_expectations is not installed: install hostler[checks]") from error
-            gx.RunIdentifier = RunIdentifier
-            self._gx = gx
-        return self._gx
-
-    def _prune(self, newest: Path) -> None:
-        """Removes the oldest reports; names sort by time."""
-        reports = sorted(path for path in newest.parent.iterdir() if path.is_dir() and path != newest)
-        for old in reports[: max(0, len(reports) + 1 - self._kept)]:
-            shutil.rmtree(old, ignore_errors=True)
+        return self._runner.judge(table, lambda gxe: _expectations(gxe, batch, accepts_jumps=accepts_jumps))
 
 
-def _without_films(site: Path) -> None:
-    """Takes out two films of 3.4 MB that show how the pages are used: they are five times the rest of a report."""
-    for film in (site / "static" / "images").glob("*.gif"):
-        film.unlink(missing_ok=True)
-
-
-def _context(gx: Any, site: Path) -> Any:
-    """Returns a context in memory whose data docs are static pages in ``site``."""
-    from great_expectations.data_context.types.base import (
-        DataContextConfig,
-        InMemoryStoreBackendDefaults,
-        ProgressBarsConfig,
-    )
-
-    site.mkdir(parents=True, exist_ok=True)
-    pages = {
-        "class_name": "SiteBuilder",
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(site)},
-    }
-    config = DataContextConfig(
-        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
-        data_docs_sites={"prices": pages},
-        progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
-        analytics_enabled=False,
-    )
-    return gx.get_context(mode="ephemeral", project_config=config)
-
-
-def _frame(batch: PriceBatch) -> Any:
-    """Returns the batch as a data frame whose numeric columns are numeric even when they are empty."""
-    import pandas as pd
-
-    frame = pd.DataFrame(batch.table(), columns=list(COLUMNS))
-    for name in COLUMNS[COLUMNS.index("price_per_hour") :]:
-        frame[name] = frame[name].astype("float64")
-    return frame
+def _row_words(batch: PriceBatch, index: int) -> str:
+    row = batch.rows[index]
+    return f"{row.region}/{row.zone}/{row.instance_type}/{row.capacity_type}: {row.price_per_hour}"
 
 
 def _expectations(gxe: Any, batch: PriceBatch, *, accepts_jumps: bool) -> list[tuple[str, Any]]:
@@ -237,17 +129,3 @@ def _coverage(gxe: Any, batch: PriceBatch) -> list[tuple[str, Any]]:
         ("coverage: rows", gxe.ExpectTableRowCountToBeBetween(min_value=least)),
         ("coverage: regions", gxe.ExpectColumnDistinctValuesToContainSet(column="place", value_set=batch.places)),
     ]
-
-
-def _words(result: Any, batch: PriceBatch) -> str:
-    """Returns a check that failed, as a sentence with the first rows that it failed on."""
-    check = result.expectation_config.meta["check"]
-    if result.exception_info and result.exception_info.get("raised_exception"):
-        return f"{check}: could not be checked"
-    found: Mapping[str, Any] = result.result
-    indexes: Sequence[int] = found.get("partial_unexpected_index_list") or ()
-    rows = [batch.rows[index] for index in indexes[:_SHOWN] if isinstance(index, int)]
-    shown = ", ".join(f"{row.region}/{row.zone}/{row.instance_type}/{row.capacity_type}: {row.price_per_hour}" for row in rows)
-    if "unexpected_count" in found:
-        return f"{check}: {found['unexpected_count']} rows{f', such as {shown}' if shown else ''}"
-    return f"{check}: found {found.get('observed_value')}"

@@ -26,11 +26,75 @@ class Limits(StrictModel):
     destroyed_per_tick: Annotated[int, Field(ge=0)] = 2
 
 
+class ScaleDownSettings(StrictModel):
+    """What ``hostler_scale_down`` does with idle nodes of one tenant; see docs/housekeeping.md.
+
+    Attributes:
+        mode: ``report``, ``mark``, or ``act``. idle_after_s: the window in which every sample must be idle; the node keeps a
+            day. grace_s: how long a lease is marked before it is ended.
+    """
+
+    mode: Literal["report", "mark", "act"] = "report"
+    idle_after_s: Annotated[float, Field(ge=300, le=86_400)] = 3600
+    grace_s: Annotated[float, Field(ge=0)] = 600
+
+
+class CostSweepSettings(StrictModel):
+    """What ``hostler_cost_sweep`` does with what costs and serves nobody; see docs/housekeeping.md.
+
+    Attributes:
+        mode: ``report``, ``mark``, or ``act``. grace_s: how long a thing is marked before it is ended.
+        stopped_after_s: how long nodes may be stopped before their lease is released.
+        folder: reports of the checks of both housekeeping Dags; shared by all workers. reports_kept: the newest of each kind.
+    """
+
+    mode: Literal["report", "mark", "act"] = "report"
+    grace_s: Annotated[float, Field(ge=3600)] = 7 * 86_400
+    stopped_after_s: Annotated[float, Field(ge=3600)] = 3 * 86_400
+    folder: Path = Path("~/.hostler/checks")
+    reports_kept: Annotated[int, Field(ge=1, le=10_000)] = 30
+
+
+class LogRotationSettings(StrictModel):
+    """What ``hostler_log_rotation`` rotates on the machine of its worker; see docs/housekeeping.md.
+
+    Attributes:
+        paths: files of yours, with ``*`` and ``**``; their writers open a new file by themselves (as Python's
+            ``WatchedFileHandler``) or are told by ``reopen_signal`` to the process of ``pid_file``.
+        airflow: Airflow's own logs too, once they rest for ``airflow_after_s``: the UI does not show them any more then.
+        nodes: have nodes ship their jobs' logs. host: names this machine in the archive; None: its host name.
+        most_mib, most_age_s: a file that is larger, or first seen longer ago, is rotated. settle_s: how long it then rests.
+        full_ratio: below this free share of a disk, all files on it are rotated.
+        folder: lock and state of this machine's rotation.
+    """
+
+    paths: tuple[str, ...] = ()
+    airflow: bool = False
+    airflow_after_s: Annotated[float, Field(ge=3600)] = 14 * 86_400
+    nodes: bool = True
+    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
+    most_mib: Annotated[int, Field(ge=1)] = 64
+    most_age_s: Annotated[float, Field(ge=60)] = 86_400
+    settle_s: Annotated[float, Field(ge=0)] = 30
+    full_ratio: Annotated[float, Field(ge=0, le=0.5)] = 0.05
+    pid_file: Path | None = None
+    reopen_signal: Literal["SIGHUP", "SIGUSR1", "SIGUSR2"] = "SIGHUP"
+    folder: Path = Path("~/.hostler/rotation")
+
+    @model_validator(mode="after")
+    def _paths_are_absolute(self) -> Self:
+        for pattern in self.paths:
+            if not pattern.startswith(("/", "~/")) or pattern.endswith("/"):
+                raise ValueError(f"paths: {pattern!r}: absolute paths of files, or such under ~/, are allowed")
+        return self
+
+
 class TenantLimits(StrictModel):
-    """Caps of one tenant; None: only the deployment's."""
+    """Caps of one tenant; None: only the deployment's. scale_down: what is done with its idle nodes."""
 
     usd_per_hour: Usd | None = None
     nodes: Annotated[int, Field(ge=1)] | None = None
+    scale_down: ScaleDownSettings = ScaleDownSettings()
 
 
 class LedgerSettings(StrictModel):
@@ -211,6 +275,8 @@ class FleetFile(StrictModel):
     catalog: tuple[Path, ...] = ()
     prices: PriceSettings = PriceSettings()
     health: HealthSettings = HealthSettings()
+    cost_sweep: CostSweepSettings = CostSweepSettings()
+    log_rotation: LogRotationSettings = LogRotationSettings()
     clouds: Annotated[dict[str, SerializeAsAny[CloudSettings]], Field(min_length=1)]
     tenants: dict[str, TenantLimits] = Field(default_factory=lambda: {"default": TenantLimits()})
 

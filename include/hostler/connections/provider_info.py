@@ -23,6 +23,9 @@ def get_provider_info() -> dict[str, Any]:
                     ),
                     "reconcile_schedule": _option("*/5 * * * *", "string", "Cron expression of hostler_fleet_reconcile."),
                     "price_schedule": _option("17 4 * * *", "string", "Cron expression of hostler_price_refresh."),
+                    "scale_down_schedule": _option("*/15 * * * *", "string", "Cron expression of hostler_scale_down."),
+                    "cost_sweep_schedule": _option("41 5 * * *", "string", "Cron expression of hostler_cost_sweep."),
+                    "log_rotation_schedule": _option("23 * * * *", "string", "Cron expression of hostler_log_rotation."),
                     "run_expected_s": _option(
                         "604800", "integer", "A lifecycle run that lasts longer than this many seconds is told of (`run.late`)."
                     ),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from hostler.cloud.driver import Machine, MachineState
+from hostler.lifecycle.billing import FAILED_STARTS
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.clocks import end_time, launch_time
 from hostler.model.enums import IntentState, NodeState
@@ -42,6 +43,8 @@ def node_of(charge: Charge, intent: Intent, machine: Machine) -> Node:
         host_key=charge.fleet.identity.host_key_pair(intent.intent_id)[1],
         ended_at=end_time(machine, launched_at, now) if state is NodeState.GONE else None,
         last_seen_at=now,
+        stopped_at=end_time(machine, launched_at, now) if state is NodeState.STOPPED else None,
+        has_failed_start=state is NodeState.GONE and machine.state_reason in FAILED_STARTS,
         ending_reason=f"the cloud took it: {machine.state_reason or machine.state}" if has_ended else None,
     )
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from hostler.cloud.driver import CloudDriver
 from hostler.ledger.port import Caps, Ledger
 from hostler.lifecycle.board import Board
+from hostler.lifecycle.policies import ScaleDownPolicy, SweepPolicy
 from hostler.lifecycle.seams import Seams
 from hostler.lifecycle.threads import Offload, in_thread
 from hostler.model.enums import FleetMode
@@ -44,6 +45,7 @@ class LifecycleSettings:
         reconcile_stale_s: nothing is bought when the last reconcile that was free to act is older than this; 0: never asked.
         logins: how nodes are reached, by cloud; a cloud that is not named has the default ``Login``.
         backup_uri, backup_endpoint_url, backup_region: where the agent ships to.
+        scale_down: by tenant; one that is missing is only reported on. cost_sweep: of the deployment.
     """
 
     deployment: str
@@ -66,6 +68,8 @@ class LifecycleSettings:
     backup_uri: str = ""
     backup_endpoint_url: str | None = None
     backup_region: str | None = None
+    scale_down: Mapping[str, ScaleDownPolicy] = field(default_factory=dict)
+    cost_sweep: SweepPolicy = field(default_factory=SweepPolicy)
 
     def caps_of(self, tenant: str) -> Caps:
         """Returns the caps in force for a tenant; one that fleet.yaml does not name (any more) may buy nothing."""

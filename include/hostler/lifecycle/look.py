@@ -8,6 +8,7 @@ from hostler.cloud.driver import Interruption, Machine, MachineState
 from hostler.cloud.errors import CloudAuthError, CloudError, CloudThrottledError, NodeNotFoundError, NodeNotOursError
 from hostler.cloud.tags import INTENT, LEASE
 from hostler.lifecycle.adopt import adopt
+from hostler.lifecycle.billing import billed
 from hostler.lifecycle.charge import Charge
 from hostler.lifecycle.choice import NOTHING
 from hostler.lifecycle.clocks import end_time, launch_time
@@ -157,7 +158,9 @@ def _launched_at(charge: Charge, node: Node, machine: Machine) -> datetime:
 def _seen(charge: Charge, node: Node, machine: Machine) -> tuple[Node, str]:
     """Returns the node brought up to what the cloud shows, and words when its state moved."""
     now = charge.now()
-    fresh = replace(node, address=machine.address or node.address, launched_at=_launched_at(charge, node, machine), misses=0)
+    launched_at = node.launched_at if node.stopped_s or node.stopped_at else _launched_at(charge, node, machine)
+    fresh = replace(node, address=machine.address or node.address, launched_at=launched_at, misses=0)
+    fresh = billed(fresh, machine, now)
     reason = machine.state_reason or f"the cloud shows it {machine.state}"
     match machine.state:
         case MachineState.TERMINATED:

@@ -1,7 +1,8 @@
 """Accrued cost and current rate of a lease, from the ledger alone.
 
-A machine bills from ``launched_at`` to ``ended_at``; the end is the cloud's word, so a node that is merely believed to be
-gone goes on costing. An intent that may have become a machine counts in the rate, not in the sum: nothing is known of it.
+A machine bills from ``launched_at`` to ``ended_at``, without the time that the cloud says it was stopped; the end is the
+cloud's word, so a node that is merely believed to be gone goes on costing. One that never came to run costs nothing. An intent
+that may have become a machine counts in the rate, not in the sum: nothing is known of it.
 """
 
 from datetime import datetime
@@ -16,8 +17,16 @@ CENT_FRACTION = Decimal("0.000001")
 
 def node_seconds(node: Node, now: datetime) -> Decimal:
     """Returns the seconds that a node has billed so far, 0 or more; a clock that runs behind the launch gives 0."""
-    end = now if node.ended_at is None else node.ended_at
-    return max(Decimal(0), Decimal(str((end - node.launched_at).total_seconds())))
+    if node.has_failed_start:
+        return Decimal(0)
+    ends = [end for end in (node.ended_at, node.stopped_at) if end is not None]
+    seconds = (min(ends, default=now) - node.launched_at).total_seconds() - node.stopped_s
+    return max(Decimal(0), Decimal(str(seconds)))
+
+
+def is_billing(node: Node) -> bool:
+    """True while the machine itself costs, for all that the cloud has said; its disks cost on while it is stopped."""
+    return node.state is not NodeState.GONE and node.ended_at is None and node.stopped_at is None
 
 
 def accrued_usd(view: LeaseView, now: datetime) -> Decimal:
@@ -35,7 +44,7 @@ def accrued_usd(view: LeaseView, now: datetime) -> Decimal:
 def rate_usd_per_hour(view: LeaseView) -> Decimal:
     """Returns what the lease costs an hour now: nodes that are not gone, and intents that may be machines."""
     named = {node.intent_id for node in view.nodes}
-    nodes = [node.offering for node in view.nodes if node.state is not NodeState.GONE and node.ended_at is None]
+    nodes = [node.offering for node in view.nodes if is_billing(node)]
     maybe = [
         intent.offering for intent in view.intents if intent.state is not IntentState.REFUSED and intent.intent_id not in named
     ]

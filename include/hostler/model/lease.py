@@ -123,6 +123,8 @@ class Node:
         host_key: its pinned public SSH host key, OpenSSH format.
         launched_at: when the cloud began to bill (its own time where it tells). ended_at: when billing ended, set only from
             the cloud's word.
+        stopped_at: since when the cloud says that it is stopped; None while it is not. stopped_s: earlier stops together.
+        has_failed_start: the cloud says that it never came to run: it costs nothing.
         last_seen_at: last time that the cloud listed it or that it answered.
         misses: look-ups in a row that did not find it.
         setup_attempt, setup_job_id: bookkeeping of the setup step.
@@ -165,6 +167,9 @@ class Node:
     is_cordoned: bool = False
     is_leak_suspected: bool = False
     ending_reason: str | None = None
+    stopped_at: datetime | None = None
+    stopped_s: float = 0.0
+    has_failed_start: bool = False
     row_version: int = 0
 
 

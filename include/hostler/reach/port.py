@@ -148,6 +148,42 @@ class ShippedObject:
     step: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSample:
+    """One look of the agent at its node. None: it could not be read.
+
+    Attributes:
+        age_s: by the node's monotonic clock, 0 or more.
+        utilisation_ratios: of each accelerator, 0 to 1, None in it: not told (as under MIG); empty: none told.
+        process_count: processes that hold an accelerator. login_count: sessions with a terminal. job_count: jobs of the agent.
+        cpu_ratio: busy share of the host's CPU time since the sample before, 0 to 1.
+    """
+
+    age_s: float
+    utilisation_ratios: tuple[float | None, ...] = ()
+    process_count: int | None = None
+    login_count: int | None = None
+    job_count: int | None = None
+    cpu_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRecord:
+    """What a node did. ``samples``: of this boot, oldest first, the last one taken for this answer. ``every_s``: their distance."""
+
+    samples: tuple[LoadSample, ...]
+    every_s: float
+
+
+@runtime_checkable
+class NodeLoad(Protocol):
+    """Nodes that can tell what they did."""
+
+    async def read_load(self, node: Node, window_s: float) -> LoadRecord:
+        """Returns the samples of the last ``window_s`` seconds. Raises ReachError."""
+        ...
+
+
 class NodeControl(Protocol):
     """What the lifecycle asks of nodes. Every call is idempotent and raises ReachError when the node does not answer."""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hostler.model.enums import JobState
-from hostler.reach.port import CommandResult, JobStatus, ReachError, ShippedObject
+from hostler.reach.port import CommandResult, JobStatus, LoadRecord, LoadSample, ReachError, ShippedObject
 
 PROTOCOL = 1
 PROBE_VERSION = 1
@@ -97,6 +97,30 @@ def shipped_object(entry: Any) -> ShippedObject:
     if not isinstance(key, str) or not isinstance(kind, str) or size is None or hashes[0] is None or hashes[1] is None:
         raise NodeAgentError("a shipped object is not described whole")
     return ShippedObject(key=key, kind=kind, sha256=hashes[0], plain_sha256=hashes[1], size_bytes=size, step=step)
+
+
+def load_record(found: Mapping[str, Any]) -> LoadRecord:
+    """Returns the samples, oldest first; what is no number of its kind is None. Raises NodeAgentError."""
+    entries, every_s = found.get("samples"), _number(found.get("every_s"))
+    if not isinstance(entries, list) or every_s is None or every_s <= 0:
+        raise NodeAgentError("no list of load samples")
+    samples = [_load_sample(entry) for entry in entries]
+    return LoadRecord(samples=tuple(sorted(samples, key=lambda one: -one.age_s)), every_s=every_s)
+
+
+def _load_sample(entry: Any) -> LoadSample:
+    age_s = _number(entry.get("age_s")) if isinstance(entry, dict) else None
+    if age_s is None or age_s < 0:
+        raise NodeAgentError("a load sample without an age")
+    ratios = entry.get("util")
+    return LoadSample(
+        age_s=age_s,
+        utilisation_ratios=tuple(_number(one) for one in ratios) if isinstance(ratios, list) else (),
+        process_count=_whole(entry.get("processes")),
+        login_count=_whole(entry.get("logins")),
+        job_count=_whole(entry.get("jobs")),
+        cpu_ratio=_number(entry.get("cpu")),
+    )
 
 
 def log_piece(found: Mapping[str, Any]) -> tuple[bytes, int]:

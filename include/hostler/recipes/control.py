@@ -17,6 +17,7 @@ from hostler.reach.port import (
     CommandResult,
     JobOrder,
     JobStatus,
+    LoadRecord,
     ReachError,
     ShippedObject,
     Target,
@@ -63,7 +64,7 @@ class ControlTimes:
 
 
 class SshNodeControl:
-    """Implements NodeControl and NodeLogs.
+    """Implements NodeControl, NodeLogs and NodeLoad.
 
     Args:
         setup_files: the setup recipe's files for its options; path -> content, started as ``python3 setup.py``.
@@ -179,6 +180,10 @@ class SshNodeControl:
     async def read_log(self, node: Node, job_id: str, offset: int) -> tuple[bytes, int]:
         """Returns log bytes from ``offset`` on and the next offset. Raises ReachError."""
         return answers.log_piece(await self._ask(node, "log", {"job_id": job_id, "offset": offset}))
+
+    async def read_load(self, node: Node, window_s: float) -> LoadRecord:
+        """Returns the samples of the last ``window_s`` seconds. Raises ReachError."""
+        return answers.load_record(await self._ask(node, "load", {"window_s": window_s}))
 
     async def close(self) -> None:
         """Closes connections."""

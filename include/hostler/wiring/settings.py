@@ -6,11 +6,12 @@ from pathlib import Path
 
 from hostler.cloud.registry import settings_models
 from hostler.config.fleet_file import find_fleet_file, load_fleet
-from hostler.config.schema import FleetFile
+from hostler.config.schema import FleetFile, ScaleDownSettings
 from hostler.health.engine import Silence
 from hostler.ledger.errors import LedgerUnavailableError
 from hostler.ledger.port import Caps
 from hostler.lifecycle.fleet import LifecycleSettings, Login
+from hostler.lifecycle.policies import Housekeeping, ScaleDownPolicy, SweepPolicy
 from hostler.stores.embedded import EmbeddedPostgres
 from hostler.stores.postgres import PostgresLedger
 
@@ -82,5 +83,15 @@ def lifecycle_settings(fleet: FleetFile) -> LifecycleSettings:
         backup_uri=fleet.backup.uri,
         backup_endpoint_url=fleet.backup.endpoint_url,
         backup_region=fleet.backup.region,
+        scale_down={tenant: _scale_down(limits.scale_down) for tenant, limits in fleet.tenants.items()},
+        cost_sweep=SweepPolicy(
+            mode=Housekeeping(fleet.cost_sweep.mode),
+            grace_s=fleet.cost_sweep.grace_s,
+            stopped_after_s=fleet.cost_sweep.stopped_after_s,
+        ),
         **fleet.timing.model_dump(),
     )
+
+
+def _scale_down(given: ScaleDownSettings) -> ScaleDownPolicy:
+    return ScaleDownPolicy(mode=Housekeeping(given.mode), idle_after_s=given.idle_after_s, grace_s=given.grace_s)

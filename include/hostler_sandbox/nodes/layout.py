@@ -23,7 +23,7 @@ _KEPT_OUT: Final = (
 """Beginnings of names that are not linked: what nodes have of their own, and what could change the host."""
 
 FOLDERS: Final = (
-    "etc", "etc/apt", "etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/modprobe.d", "etc/ssh",
+    "dev", "dev/pts", "etc", "etc/apt", "etc/apt/apt.conf.d", "etc/apt/sources.list.d", "etc/modprobe.d", "etc/ssh",
     "etc/ssh/sshd_config.d", "opt", "opt/hostler", "root", "run", "tmp", "usr", "usr/bin", "usr/lib",
     "usr/lib/x86_64-linux-gnu", "usr/local", "usr/local/bin", "var", "var/lib", "var/log",
 )  # fmt: skip

@@ -19,11 +19,13 @@ from hostler.cloud.errors import (
     NodeNotOursError,
     TeardownRefusedError,
 )
+from hostler.cloud.inventory import Thing, ThingKind
 from hostler.cloud.session import SessionSource
 from hostler.cloud.tags import DEPLOYMENT, OWNER_PREFIXES, is_foreign
 from hostler.drivers.aws import convert, notices
 from hostler.drivers.aws.calls import PAGE_SIZE, Calls
 from hostler.drivers.aws.classify import drawn
+from hostler.drivers.aws.inventory import Inventory
 from hostler.drivers.aws.lookups import Lookups
 from hostler.drivers.aws.offers import Offers
 from hostler.drivers.aws.orders import run_request
@@ -90,6 +92,7 @@ class AwsDriver:
         self._lookups = Lookups(self._calls, settings, clock)
         self._offers = Offers(self._calls, self._lookups, settings)
         self._warnings = WarningsQueue(self._calls, settings.queue_for)
+        self._inventory = Inventory(self._calls, deployment)
 
     def pace_with(self, claim: Callable[[], float]) -> None:
         """See ``SupportsPace``."""
@@ -200,6 +203,14 @@ class AwsDriver:
             calls=self._calls,
             lookups=self._lookups,
         )
+
+    def list_inventory(self, region: str) -> tuple[Thing, ...]:
+        """See ``SupportsInventory``."""
+        return self._inventory.list(region)
+
+    def remove_unattached(self, region: str, kind: ThingKind, thing_id: str) -> None:
+        """See ``SupportsInventory``."""
+        self._inventory.remove(region, kind, thing_id)
 
     def _seen(self, region: str, provider_id: str) -> Machine | None:
         """Returns our machine; None when EC2 will not or cannot show it.

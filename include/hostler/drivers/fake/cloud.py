@@ -18,7 +18,9 @@ from hostler.cloud.errors import (
     QuotaExceededError,
     TeardownRefusedError,
 )
+from hostler.cloud.inventory import ThingKind
 from hostler.drivers.fake.machine import DEFAULT_TYPES, DEFAULT_ZONES, FakeMachine, FakeType
+from hostler.drivers.fake.things import FakeThing
 from hostler.model.enums import CapacityType
 
 When = Literal["before", "after", "late"]
@@ -61,7 +63,7 @@ class FakeCloud:
         list_lag_s: how long a new machine is missing from get and list.
         denied: names of calls that are answered "not authorised". refuses_end_until: terminate is refused until then.
         chaos: asked at every call for a fault; the simulator's answers by chance.
-        calls: every call, oldest first.
+        things: volumes and addresses beside the machines' root disks. calls: every call, oldest first.
     """
 
     clock: Callable[[], datetime]
@@ -78,6 +80,7 @@ class FakeCloud:
     refuses_end_until: datetime | None = None
     chaos: Callable[[str, str], Fault | None] = no_chaos
     machines: dict[str, FakeMachine] = field(default_factory=dict)
+    things: dict[str, FakeThing] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     _faults: dict[str, deque[Fault]] = field(default_factory=dict)
     _tokens: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
@@ -255,3 +258,27 @@ class FakeCloud:
             )
             self.machines[machine.provider_id] = machine
             return machine
+
+    def put_thing(
+        self,
+        kind: ThingKind,
+        tags: Mapping[str, str],
+        *,
+        size_gib: int | None = None,
+        attached_to: str | None = None,
+        region: str | None = None,
+    ) -> FakeThing:
+        """Somebody makes a volume or an address."""
+        with self._lock:
+            self._made += 1
+            thing = FakeThing(
+                thing_id=f"{kind[:3]}-{self._made:08x}",
+                kind=kind,
+                region=region or next(iter(self.zones)),
+                tags=dict(tags),
+                made_at=self.clock(),
+                size_gib=size_gib,
+                attached_to=attached_to,
+            )
+            self.things[thing.thing_id] = thing
+            return thing

@@ -6,16 +6,18 @@ from typing import Any, cast
 
 from hostler.cloud.driver import CloudDriver, Interruption, LaunchOrder, Machine, MachineState, OfferingQuery
 from hostler.cloud.errors import CloudThrottledError, NodeNotFoundError, NodeNotOursError, TeardownRefusedError
+from hostler.cloud.inventory import Thing, ThingKind
 from hostler.cloud.session import SessionSource
 from hostler.cloud.tags import DEPLOYMENT, is_foreign
 from hostler.drivers.fake.cloud import FakeCloud, Fault
 from hostler.drivers.fake.machine import CLOUD, FakeMachine, FakeType
+from hostler.drivers.fake.things import things_of
 from hostler.model.enums import CapacityType
 from hostler.model.offering import Offering
 
 
 class FakeDriver:
-    """Implements ``hostler.cloud.driver.CloudDriver``, and ``SupportsForeignView``.
+    """Implements ``hostler.cloud.driver.CloudDriver``, ``SupportsForeignView`` and ``SupportsInventory``.
 
     Attributes:
         cloud: the account; several deployments may share one. Its regions and its list lag are read once, here.
@@ -145,6 +147,32 @@ class FakeDriver:
             for machine in self.cloud.machines.values()
             if machine.region == region and machine.is_listed(now, 0.0) and is_foreign(machine.tags, self.deployment)
         )
+
+    def list_inventory(self, region: str) -> tuple[Thing, ...]:
+        """See ``SupportsInventory``."""
+        return cast("tuple[Thing, ...]", self.cloud.recorded("inventory", region, lambda _f: self._inventory(region)))
+
+    def _inventory(self, region: str) -> tuple[Thing, ...]:
+        live = {machine.provider_id: machine for machine in self.cloud.live() if machine.region == region}
+        now = self.cloud.clock()
+        parts = [part for machine in live.values() if now >= machine.visible_at for part in things_of(machine, now)]
+        others = [thing for thing in self.cloud.things.values() if thing.region == region]
+        return (*parts, *(thing.describe(thing.attached_to if thing.attached_to in live else None) for thing in others))
+
+    def remove_unattached(self, region: str, kind: ThingKind, thing_id: str) -> None:
+        """See ``SupportsInventory``."""
+
+        def _work(_fault: Fault | None) -> None:
+            seen = next((one for one in self._inventory(region) if (one.kind, one.thing_id) == (kind, thing_id)), None)
+            if seen is None:
+                raise NodeNotFoundError(f"no {kind} {thing_id} in {region}")
+            if is_foreign(seen.tags, self.deployment):
+                raise NodeNotOursError(f"{kind} {thing_id} is not ours")
+            if seen.attached_to is not None or kind is ThingKind.MACHINE:
+                raise TeardownRefusedError(f"{kind} {thing_id} is in use")
+            del self.cloud.things[thing_id]
+
+        self.cloud.recorded("remove", thing_id, _work)
 
     def _is_ours(self, machine: FakeMachine) -> bool:
         return machine.tags.get(DEPLOYMENT) == self.deployment

@@ -107,6 +107,7 @@ class FakeMachine:
     def describe(self, now: datetime, clock_off_s: float = 0.0) -> Machine:
         """Returns what a describe call shows, with times by a clock that is so far ahead."""
         state, off = self.state(now), timedelta(seconds=clock_off_s)
+        ended_at = {MachineState.TERMINATED: self.gone_at, MachineState.STOPPED: self.off_at}.get(state)
         return Machine(
             cloud=CLOUD,
             region=self.region,
@@ -119,7 +120,7 @@ class FakeMachine:
             tags=dict(self.tags),
             address=None if state is MachineState.PENDING else self.address,
             launched_at=self.made_at + off,
-            ended_at=self.gone_at + off if self.gone_at is not None and state is MachineState.TERMINATED else None,
+            ended_at=None if ended_at is None else ended_at + off,
             client_token=self.token,
             state_reason=self.state_reason,
         )

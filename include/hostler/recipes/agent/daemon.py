@@ -1,7 +1,8 @@
-"""The daemon: one process a node. Ships, watches for an interruption notice, and holds the dead man's switch."""
+"""The daemon: one process a node. Ships, watches for an interruption notice, samples the load, holds the dead man's switch."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -9,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from hostler.recipes.agent import expiry, jobs, processes, shipping
+from hostler.recipes.agent import expiry, jobs, load, processes, shipping
 from hostler.recipes.agent.keeping import better_python, marked_environment
 from hostler.recipes.agent.layout import NodeHome, locked, read_json, stamp, write_json
 from hostler.recipes.agent.metadata import Metadata, MetadataError
@@ -34,7 +35,7 @@ class Daemon:
     def run(self) -> None:
         """Works until the end."""
         signal.signal(signal.SIGTERM, lambda *_: self._ended.set())
-        for work in (self._ship_on, self._watch_notice):
+        for work in (self._ship_on, self._watch_notice, self._sample_on):
             threading.Thread(target=work, daemon=True).start()
         while not self._ended.wait(_TICK_S) and self._home.agent.is_dir():
             if expiry.is_due(self._home, is_working=bool(jobs.working(self._home, silent_s=expiry.SILENT_S))):
@@ -48,6 +49,15 @@ class Daemon:
                     self._change_python()
             self._hurry.wait(_SHIP_S)
             self._hurry.clear()
+
+    def _sample_on(self) -> None:
+        sampler = load.Sampler(self._home)
+        while self._home.agent.is_dir():
+            # Whatever goes wrong with one sample leaves a gap, and a gap is never idle.
+            with contextlib.suppress(Exception):
+                sampler.record()
+            if self._ended.wait(load.SAMPLE_S):
+                return
 
     def _change_python(self) -> None:
         """The setup has made an environment with the package since we started: go on in that one."""

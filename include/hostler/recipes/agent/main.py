@@ -1,7 +1,7 @@
 """The agent's commands. One JSON document out; orders come in as JSON by standard input, since some hold secrets.
 
 ``version``, ``configure``, ``start``, ``resume JOB``, ``status JOB``, ``stop``, ``checkpoint JOB``, ``flush``, ``renew``,
-``log JOB --offset N``, ``quit``. Protocol 1: ``{"protocol": 1, "ok": true, "result": ...}`` or ``{"protocol": 1, "ok": false,
+``load``, ``log JOB --offset N``, ``quit``. Protocol 1: ``{"protocol": 1, "ok": true, "result": ...}`` or ``{"protocol": 1, "ok": false,
 "kind": "refused" or "failed", "error": words}`` with exit code 1.
 """
 
@@ -111,6 +111,15 @@ def flush(home: NodeHome, _order: dict[str, Any]) -> dict[str, Any]:
     return shipping.flush(home)
 
 
+def load(home: NodeHome, order: dict[str, Any]) -> dict[str, Any]:
+    """Tells what the node did in the last ``window_s`` seconds; sees to it that the daemon takes samples."""
+    from hostler.recipes.agent import load as samples
+
+    if home.node_file.exists():
+        keeping.ensure(home)
+    return samples.answer(home, expiry.seconds("window_s", order.get("window_s")))
+
+
 _COMMANDS: dict[str, Command] = {
     "version": version,
     "configure": configure,
@@ -121,6 +130,7 @@ _COMMANDS: dict[str, Command] = {
     "checkpoint": lambda home, order: jobs.checkpoint(home, order.get("job_id")),
     "flush": flush,
     "renew": renew,
+    "load": load,
     "log": lambda home, order: jobs.read_log(home, order.get("job_id"), order.get("offset", 0)),
     "quit": lambda home, _: {"is_gone": keeping.quit_daemon(home)},
 }
