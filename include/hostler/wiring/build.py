@@ -20,8 +20,7 @@ from hostler.recipes import user_data
 from hostler.recipes.control import SshNodeControl
 from hostler.stores.postgres import PostgresLedger
 from hostler.vault.local import LocalKeys
-from hostler.vault.port import ObjectStore
-from hostler.vault.stores import open_store
+from hostler.wiring.keeping import backup_store, key_service
 from hostler.wiring.prices import AcceptedPrices
 from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file
 
@@ -40,19 +39,19 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         CloudConfigError: a cloud has no driver.
     """
     fleet = fleet_file or read_fleet_file()
-    keys = LocalKeys(fleet.keys.folder.expanduser())
+    identity = LocalKeys(fleet.keys.folder.expanduser())
     settings = lifecycle_settings(fleet)
     reach = next(iter(fleet.clouds.values())).reach
-    transport = SshTransport(partial(keys.user_certificate, PRINCIPAL), jump=_jump(reach))
+    transport = SshTransport(partial(identity.user_certificate, PRINCIPAL), jump=_jump(reach))
     return Fleet(
         settings=settings,
         ledger=PostgresLedger(ledger_url(fleet)),
         drivers=_drivers(fleet, sessions),
         nodes=SshNodeControl(transport),
-        keys=keys,
-        identity=keys,
-        store=_store(fleet, sessions),
-        user_data=lambda intent: user_data.build(intent, keys, user=settings.ssh_user),
+        keys=key_service(fleet, sessions, identity),
+        identity=identity,
+        store=backup_store(fleet, sessions),
+        user_data=lambda intent: user_data.build(intent, identity, user=settings.ssh_user),
         sleep=asyncio.sleep,
         secret=secret,
         seams=Seams(with_prices=AcceptedPrices(fleet)),
@@ -77,15 +76,6 @@ def _drivers(fleet: FleetFile, sessions: SessionSource) -> Mapping[str, CloudDri
         name: load_driver(name)(deployment=fleet.deployment, settings=settings, sessions=sessions)
         for name, settings in fleet.clouds.items()
     }
-
-
-def _store(fleet: FleetFile, sessions: SessionSource) -> ObjectStore:
-    """Opens the backup store; an S3 client is made at its first use."""
-    aws = fleet.clouds.get("aws")
-    region = fleet.backup.region or "us-east-1"
-    return open_store(
-        fleet.backup.uri, client_factory=lambda: sessions.client("aws", "s3", region, aws.connection if aws else None)
-    )
 
 
 def _jump(reach: ReachSettings) -> Target | None:
