@@ -17,9 +17,13 @@ from hostler.ledger.port import Ledger
 from hostler.model.lease import Event
 
 NEEDS_A_PERSON: Final = (
+    "backup.damaged",
+    "backup.drill_failed",
     "backup.failed",
+    "backup.unknown",
     "job.failed",
     "lease.deadline_at_risk",
+    "ledger.restored",
     "lease.failed",
     "node.end_refused",
     "prices.refused",

@@ -6,6 +6,7 @@ from datetime import datetime
 from hostler.cloud.driver import CloudDriver, Machine, MachineState, SupportsForeignView
 from hostler.cloud.errors import CloudError
 from hostler.cloud.tags import LEASE, is_foreign
+from hostler.lifecycle.backup_notes import RESTORED
 from hostler.lifecycle.events import make_event, words_of
 from hostler.lifecycle.fleet import Fleet
 from hostler.lifecycle.reap_leases import push_leases
@@ -50,6 +51,7 @@ async def reconcile(fleet: Fleet, *, who: str, dry_run: bool) -> ReapReport:
 
 def confirm_epoch(fleet: Fleet, *, who: str) -> None:
     """A person says that this ledger is the one and only of its deployment: from now on ``reconcile`` may end orphans."""
+    fleet.ledger.set_meta(RESTORED, "")
     fleet.ledger.set_meta(CONFIRMED, fleet.ledger.now().isoformat())
     fleet.ledger.append_events([make_event(None, who, "epoch.confirmed", "a person confirmed this ledger as the only one")])
 
@@ -94,6 +96,8 @@ class Tick:
 
     async def why_report_only(self, machines: list[Sighting], *, dry_run: bool) -> str | None:
         """Returns why nothing may be ended in this tick; None when it may. A ledger that knows all it sees confirms itself."""
+        if restored := await self.fleet.offload(lambda: self.fleet.ledger.get_meta(RESTORED)):
+            return f"this ledger was restored ({restored}): a person must confirm it (`hostler reap --confirm`)"
         if dry_run:
             return "dry run"
         if self.fleet.settings.mode is FleetMode.OBSERVE:

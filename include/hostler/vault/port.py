@@ -67,6 +67,10 @@ class SupportsUpkeep(Protocol):
         """
         ...
 
+    def abort_uploads(self, prefix: str) -> int:
+        """Gives up uploads under the prefix that were begun and never finished, which cost too; returns how many."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectLock:

@@ -109,6 +109,11 @@ class FileStore:
         found = (path.relative_to(self._folder).as_posix() for path in base.rglob("*") if path.is_file())
         return tuple(sorted(key for key in found if key.startswith(prefix) and not key.rpartition("/")[2].startswith(".")))
 
+    def abort_uploads(self, prefix: str) -> int:
+        """A copy that broke off leaves nothing that costs."""
+        del prefix
+        return 0
+
 
 class S3Store:
     """A prefix in a bucket, through a boto3 client. ``locks_objects``: fleet.yaml asks for object lock."""
@@ -167,6 +172,14 @@ class S3Store:
     def delete(self, key: str) -> None:
         """Deletes an object with all its versions. Raises ObjectLockError."""
         self._locks.delete(self._prefix + check_key(key))
+
+    def abort_uploads(self, prefix: str) -> int:
+        """Gives up uploads under the prefix that were begun and never finished; returns how many."""
+        pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=self._prefix + prefix)
+        found = [upload for page in pages for upload in page.get("Uploads", ())]
+        for upload in found:
+            self._client.abort_multipart_upload(Bucket=self._bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+        return len(found)
 
     def lock(self, key: str, since: datetime) -> None:
         """Keeps an object for the asked days from ``since``. Raises ObjectLockError."""
