@@ -32,9 +32,7 @@ def site(tmp_path, monkeypatch):
 
 
 def run(operator, dag_id, **params):
-    context = TaskContext(task_id=operator.task_id, dag_id=dag_id)
-    context["params"] = params
-    return operator.execute(context)
+    return operator.execute(TaskContext(task_id=operator.task_id, dag_id=dag_id, params=params))
 
 
 def check(**params):
@@ -65,9 +63,6 @@ def test_check_when_the_key_service_is_away_then_a_retry(site):
             raise KeyServiceError("KMS is away")
 
     site.fleet = replace(site.fleet, keys=Away())
-    from hostler_sensors import fleet_access
-
-    fleet_access.build = lambda: site.fleet
     with pytest.raises(AirflowException, match="could not be read") as caught:
         check()
     assert not isinstance(caught.value, AirflowFailException)
