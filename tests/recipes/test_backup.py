@@ -146,14 +146,28 @@ def test_seal_and_restore_when_an_object_was_harmed_then_name_it(site, harm):
     with pytest.raises(BackupError, match="step-10"):
         site.seal()
     assert not site.path("manifest-000002.json").exists()
+    assert not any((site.folder / "out").iterdir()), "nothing of it is left"
 
 
-def test_restore_when_object_was_sealed_under_another_name_then_refuses(tmp_path):
+def test_seal_when_object_was_sealed_under_another_name_then_refuses(tmp_path):
     site = Site(tmp_path)
     site.ship("n0/j1/step-1.tar.hste", b"", kind="checkpoint", step=1, name="n0/j1/step-2.tar.hste")
-    site.seal()
     with pytest.raises(BackupError, match="step-1"):
-        site.restore()
+        site.seal()
+    assert not site.path("manifest-000001.json").exists()
+
+
+def test_seal_when_a_node_s_list_lost_an_object_then_the_next_sealing_still_has_it(site):
+    site.seal()
+    site.ship("n0/j1/metrics.hste", b"{}\n", kind="metrics")
+    assert site.seal(objects=site.objects[-1:]).object_count == 4
+
+
+def test_restore_when_the_ledger_missed_the_last_sealing_then_the_newer_one_is_taken(site):
+    known = site.seal().manifest_sha256
+    site.ship("n0/j1/metrics.hste", b"{}\n", kind="metrics")
+    site.seal()
+    assert site.restore(manifest_sha256=known).object_count == 4
 
 
 def test_restore_when_any_byte_of_the_manifest_was_changed_then_refuses(site):

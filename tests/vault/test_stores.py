@@ -1,7 +1,12 @@
+import uuid
+from datetime import UTC, datetime, timedelta
+
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from hostler.vault.object_lock import LockTerms
+from hostler.vault.port import ObjectLock, ObjectLockError
 from hostler.vault.stores import FileStore, S3Store, open_store
 
 
@@ -90,3 +95,75 @@ def test_store_when_replaced_then_only_what_was_expected(store):
     assert not store.replace("epoch/x.json", b"third", expected=b"first")
     assert store.get("epoch/x.json") == b"second"
     assert store.list_keys("epoch/") == ("epoch/x.json",)
+
+
+def test_store_when_a_file_is_put_then_it_reads_back(store, tmp_path):
+    (tmp_path / "file").write_bytes(b"0123456789" * 1000)
+    store.put_file("lease/big", tmp_path / "file")
+    assert store.get("lease/big") == b"0123456789" * 1000
+
+
+def test_store_when_deleted_then_gone_and_again_is_fine(store):
+    store.put("lease/node/a", b"1")
+    store.put("lease/node/ab", b"2")
+    store.delete("lease/node/a")
+    store.delete("lease/node/a")
+    assert store.list_keys("lease/") == ("lease/node/ab",)
+
+
+SINCE = datetime(2030, 1, 1, 12, 0, 0, 999, tzinfo=UTC)
+TERMS = LockTerms(mode="compliance", days=10)
+
+
+@pytest.fixture
+def locked_store(s3_client):
+    name = f"locked-{uuid.uuid4().hex[:8]}"
+    s3_client.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
+    return open_store(f"s3://{name}/p", client_factory=lambda: s3_client, lock=TERMS)
+
+
+def test_lock_when_put_then_kept_until_its_time_and_never_made_shorter(locked_store):
+    locked_store.put("l/a", b"1")
+    assert locked_store.lock_of("l/a") == ObjectLock(None, is_held=False)
+    locked_store.lock("l/a", SINCE)
+    until = SINCE.replace(microsecond=0) + timedelta(days=10)
+    assert locked_store.lock_of("l/a") == ObjectLock(until, is_held=False)
+    locked_store.lock("l/a", SINCE - timedelta(days=5))
+    assert locked_store.lock_of("l/a").until == until
+    assert locked_store.lock_of("l/a").holds_at(until - timedelta(seconds=1))
+    assert not locked_store.lock_of("l/a").holds_at(until)
+
+
+def test_delete_when_the_store_keeps_the_object_then_says_so_and_it_is_still_read(locked_store):
+    locked_store.put("l/a", b"1")
+    locked_store.lock("l/a", datetime.now(UTC))
+    with pytest.raises(ObjectLockError, match="l/a: S3 refuses to delete it"):
+        locked_store.delete("l/a")
+    assert locked_store.get("l/a") == b"1"
+
+
+def test_delete_when_there_are_versions_then_all_of_them_go(locked_store, s3_client):
+    for content in (b"1", b"2", b"3"):
+        locked_store.put("l/a", content)
+    locked_store.delete("l/a")
+    bucket = locked_store.uri.split("/")[2]
+    assert "Versions" not in s3_client.list_object_versions(Bucket=bucket)
+
+
+def test_lock_when_someone_holds_the_object_legally_then_it_is_seen(locked_store, s3_client):
+    locked_store.put("l/a", b"1")
+    s3_client.put_object_legal_hold(Bucket=locked_store.uri.split("/")[2], Key="p/l/a", LegalHold={"Status": "ON"})
+    assert locked_store.lock_of("l/a") == ObjectLock(None, is_held=True)
+    assert locked_store.lock_of("l/a").holds_at(SINCE + timedelta(days=9999))
+
+
+def test_lock_when_the_bucket_has_no_object_lock_then_says_what_to_do(s3_client):
+    store = open_store("s3://backups/x", client_factory=lambda: s3_client, lock=TERMS)
+    store.put("l/a", b"1")
+    with pytest.raises(ObjectLockError, match=r"the bucket needs Object Lock.*backup\.object_lock"):
+        store.lock("l/a", SINCE)
+
+
+def test_open_store_when_a_folder_is_to_lock_then_refuses(tmp_path):
+    with pytest.raises(ValueError, match="a folder locks nothing"):
+        open_store(f"file://{tmp_path}", client_factory=lambda: None, lock=TERMS)

@@ -31,6 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_page(commands)
     _add_acting(commands)
     _add_ledger(commands)
+    _add_backups(commands)
     _add_health(commands)
     _add_catalog(commands)
     _add_planning(commands)
@@ -112,6 +113,7 @@ def _add_ledger(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "--to", required=True, metavar="SCHEMA", help="for example 0001; the earlier release names the one it needs"
     )
     down.set_defaults(run=_lazy("hostler.cli.ledger", "downgrade"))
+    _add_ledger_backups(actions)
 
 
 def _seconds(text: str) -> float:
@@ -123,6 +125,43 @@ def _seconds(text: str) -> float:
     if not (math.isfinite(seconds) and seconds >= 0):
         raise argparse.ArgumentTypeError(f"{text!r}: allowed are seconds from 0 on")
     return seconds
+
+
+def _add_ledger_backups(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    module, place = "hostler.cli.ledger_backup", "folder or URI (default: the backup store)"
+    backup = actions.add_parser("backup", help="write an encrypted backup of the ledger and read it back")
+    backup.add_argument("--into", metavar="PLACE", help=place)
+    backup.add_argument("--rows", action="store_true", help="row by row, also where pg_dump could")
+    backup.set_defaults(run=_lazy(module, "backup"))
+    backups = actions.add_parser("backups", help="the ledger's backups")
+    backups.add_argument("--from", dest="source", metavar="PLACE", help=place)
+    backups.set_defaults(run=_lazy(module, "backups"))
+    restore = actions.add_parser("restore", help="fill an empty ledger from a backup; it only reports until confirmed")
+    restore.add_argument("name", nargs="?", help="which one (default: the newest)")
+    restore.add_argument("--from", dest="source", metavar="PLACE", help=place)
+    restore.set_defaults(run=_lazy(module, "restore"))
+    rebuild = actions.add_parser("rebuild", help="what a lost ledger would hold, from the clouds' tags alone")
+    rebuild.add_argument("--dry-run", action="store_true", required=True, help="the only form: it prints, and writes nothing")
+    _add_json(rebuild)
+    rebuild.set_defaults(run=_lazy(module, "rebuild"))
+
+
+def _add_backups(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    backups = commands.add_parser("backups", help="what is kept of each run; check, drill, hold")
+    _add_json(backups)
+    backups.set_defaults(run=_lazy("hostler.cli.backups", "show"))
+    actions = backups.add_subparsers(dest="action", metavar="ACTION")
+    check = actions.add_parser("check", help="read all back and open them; seal what a run could not seal")
+    check.set_defaults(run=_lazy("hostler.cli.backups", "check"))
+    drill = actions.add_parser("drill", help="restore one and train on from it")
+    drill.add_argument("lease", nargs="?", help="which (default: a random one)")
+    drill.add_argument("--scratch", metavar="FOLDER", help="where there is room for it (default: the temporary folder)")
+    drill.set_defaults(run=_lazy("hostler.cli.backups", "drill"))
+    for name, text in (("hold", "retention must not touch it"), ("unhold", "retention may judge it again")):
+        action = actions.add_parser(name, help=text)
+        action.add_argument("lease")
+        action.add_argument("--reason", required=True)
+        action.set_defaults(run=_lazy("hostler.cli.backups", name))
 
 
 def _add_health(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

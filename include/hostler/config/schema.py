@@ -10,6 +10,7 @@ from hostler.config.clouds import CloudSettings, StrictModel
 from hostler.model.enums import FleetMode
 
 Usd = Annotated[Decimal, Field(gt=0)]
+_KMS_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9/_-]+$"
 
 
 class Limits(StrictModel):
@@ -90,11 +91,16 @@ class LogRotationSettings(StrictModel):
 
 
 class TenantLimits(StrictModel):
-    """Caps of one tenant; None: only the deployment's. scale_down: what is done with its idle nodes."""
+    """Caps of one tenant; None: only the deployment's.
+
+    Attributes:
+        scale_down: what is done with its idle nodes. retention: in the place of ``backup.retention``, whole.
+    """
 
     usd_per_hour: Usd | None = None
     nodes: Annotated[int, Field(ge=1)] | None = None
     scale_down: ScaleDownSettings = ScaleDownSettings()
+    retention: "RetentionSettings | None" = None
 
 
 class LedgerSettings(StrictModel):
@@ -117,18 +123,66 @@ class LedgerSettings(StrictModel):
 
 
 class KeySettings(StrictModel):
-    """The key service: a folder with the master key, mode 0600. Lose it and no backup can be read."""
+    """The key service.
+
+    Attributes:
+        folder: holds the master key, mode 0600: nodes' host keys and users' certificates come from it, and without ``kms_key``
+            the keys of backups too. Lose it then and no backup can be read.
+        kms_key: ARN of a symmetric AWS KMS key (or of its alias) that wraps the keys of backups from now on. What the master
+            key wrapped before is still read with it.
+    """
 
     kind: Literal["local"] = "local"
     folder: Path = Path("~/.hostler/keys")
+    kms_key: Annotated[str, Field(pattern=_KMS_ARN)] | None = None
+
+
+class RetentionSettings(StrictModel):
+    """Which backups of a tenant are kept; see ``hostler.vault.retention``. Periods are UTC; a week begins on Monday.
+
+    Attributes:
+        all_days: everything younger is kept. daily, weekly, monthly, yearly: so many of the newest days, weeks, months and years
+            with a good backup keep the newest of it.
+    """
+
+    all_days: Annotated[int, Field(ge=0, le=36_500)] = 30
+    daily: Annotated[int, Field(ge=0, le=10_000)] = 14
+    weekly: Annotated[int, Field(ge=0, le=10_000)] = 8
+    monthly: Annotated[int, Field(ge=0, le=10_000)] = 12
+    yearly: Annotated[int, Field(ge=0, le=1000)] = 3
+
+
+class ObjectLockSettings(StrictModel):
+    """S3 Object Lock on sealed backups; the bucket must have been made with it.
+
+    Attributes:
+        mode: ``governance``: those with a special permission may delete all the same. ``compliance``: nobody, the account's root
+            included. days: from the sealing.
+    """
+
+    mode: Literal["governance", "compliance"] = "governance"
+    days: Annotated[int, Field(ge=1, le=36_500)]
 
 
 class BackupSettings(StrictModel):
-    """Where checkpoints and logs are shipped: ``s3://bucket/prefix`` or ``file:///folder`` (shared by all nodes)."""
+    """Where checkpoints and logs are shipped, and how long they are kept.
+
+    Attributes:
+        uri: ``s3://bucket/prefix`` or ``file:///folder`` (shared by all nodes).
+        retention: None: no backup is ever deleted. A tenant may have its own. object_lock: None: nothing is locked.
+    """
 
     uri: Annotated[str, Field(pattern=r"^(s3://[^/]+.*|file:///.+)$")]
     region: str | None = None
     endpoint_url: str | None = None
+    retention: RetentionSettings | None = None
+    object_lock: ObjectLockSettings | None = None
+
+    @model_validator(mode="after")
+    def _a_folder_locks_nothing(self) -> Self:
+        if self.object_lock is not None and not self.uri.startswith("s3://"):
+            raise ValueError("object_lock: only with s3://bucket/prefix; a folder locks nothing")
+        return self
 
 
 SecretName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,127}$")]

@@ -3,13 +3,17 @@
 from typing import Final
 
 NEEDS_A_PERSON: Final = (
+    "backup.damaged",
+    "backup.drill_failed",
     "backup.failed",
+    "backup.unknown",
     "cloud.denied",
     "cost_sweep.",
     "job.failed",
     "lease.deadline_at_risk",
     "lease.failed",
     "lease.unattended",
+    "ledger.restored",
     "log_rotation.",
     "node.end_refused",
     "prices.refused",

@@ -6,6 +6,7 @@ from datetime import datetime
 from hostler.cloud.driver import CloudDriver, Machine, MachineState, SupportsForeignView
 from hostler.cloud.errors import CloudAuthError, CloudError
 from hostler.cloud.tags import LEASE, is_foreign
+from hostler.lifecycle.backup_notes import RESTORED
 from hostler.lifecycle.blast import claim_end
 from hostler.lifecycle.denied import note_denied
 from hostler.lifecycle.epoch import standing, take_epoch
@@ -56,6 +57,7 @@ async def reconcile(fleet: Fleet, *, who: str, dry_run: bool) -> ReapReport:
 
 def confirm_epoch(fleet: Fleet, *, who: str) -> None:
     """A person says that this ledger is the one and only of its deployment: from now on ``reconcile`` may end orphans."""
+    fleet.ledger.set_meta(RESTORED, "")
     fleet.ledger.set_meta(CONFIRMED, fleet.ledger.now().isoformat())
     take_epoch(fleet, who=who, is_forced=True)
     fleet.ledger.append_events([make_event(None, who, "epoch.confirmed", "a person confirmed this ledger as the only one")])
@@ -109,6 +111,8 @@ class Tick:
 
     async def why_report_only(self, machines: list[Sighting], *, dry_run: bool) -> str | None:
         """Returns why nothing may be ended in this tick; None when it may. A ledger that knows all it sees confirms itself."""
+        if restored := await self.fleet.offload(lambda: self.fleet.ledger.get_meta(RESTORED)):
+            return f"this ledger was restored ({restored}): a person must confirm it (`hostler reap --confirm`)"
         if dry_run:
             return "dry run"
         if self.fleet.settings.mode is FleetMode.OBSERVE:

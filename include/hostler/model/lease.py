@@ -56,7 +56,7 @@ class Lease:
         reached: the last lifecycle phase that is done, as ``Phase`` value; None before ``admit``.
         failure: first cause that ended the lease early, in words; None while all is well. Never overwritten.
         release_reason: why ``draining`` began; never overwritten.
-        wrapped_data_key: the lease's data key under the key service's key, base64; safe to store.
+        wrapped_data_key: the lease's data key under the key service's key, as text; safe to store.
         wait_since, wait_reason: what the lease is waiting for, and from when; None when it is not.
         held_back: times in a row that a cap left no room for what the gang lacks; 0 once there was room.
     """

@@ -66,6 +66,8 @@ class LocalKeys:
 
     def unwrap(self, wrapped: str, context: str) -> bytes:
         """Returns the plain key. Raises KeyServiceError, also for a wrong context, another master key or a changed byte."""
+        if wrapped.startswith("kms:"):
+            raise KeyServiceError(f"wrapped key of {context!r}: KMS wrapped it; name the key in fleet.yaml (keys.kms_key)")
         try:
             raw = base64.b64decode(wrapped, validate=True)
             if raw[:1] != _WRAP_VERSION:

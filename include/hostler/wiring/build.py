@@ -24,8 +24,7 @@ from hostler.recipes import user_data
 from hostler.recipes.control import SshNodeControl
 from hostler.stores.postgres import PostgresLedger
 from hostler.vault.local import LocalKeys
-from hostler.vault.port import ObjectStore
-from hostler.vault.stores import open_store
+from hostler.wiring.keeping import backup_store, key_service
 from hostler.wiring.notices import tell_quietly
 from hostler.wiring.prices import AcceptedPrices
 from hostler.wiring.settings import ledger_url, lifecycle_settings, read_fleet_file, silences_of
@@ -45,19 +44,19 @@ def build_fleet(*, sessions: SessionSource, secret: Callable[[str], str], fleet_
         CloudConfigError: a cloud has no driver.
     """
     fleet = fleet_file or read_fleet_file()
-    keys = LocalKeys(fleet.keys.folder.expanduser())
+    identity = LocalKeys(fleet.keys.folder.expanduser())
     settings = lifecycle_settings(fleet)
-    transport = SshTransport(partial(keys.user_certificate, PRINCIPAL))
+    transport = SshTransport(partial(identity.user_certificate, PRINCIPAL))
     ledger = PostgresLedger(ledger_url(fleet))
     return Fleet(
         settings=settings,
         ledger=ledger,
         drivers=_drivers(fleet, sessions, ledger),
         nodes=SshNodeControl(transport, jumps=_jumps(fleet)),
-        keys=keys,
-        identity=keys,
-        store=_store(fleet, sessions),
-        user_data=lambda intent: user_data.build(intent, keys, user=settings.login_of(intent.offering.cloud).user),
+        keys=key_service(fleet, sessions, identity),
+        identity=identity,
+        store=backup_store(fleet, sessions),
+        user_data=lambda intent: user_data.build(intent, identity, user=settings.login_of(intent.offering.cloud).user),
         sleep=asyncio.sleep,
         secret=secret,
         seams=Seams(with_prices=AcceptedPrices(fleet), judge=partial(judge, silences=silences_of(fleet))),
@@ -99,15 +98,6 @@ def claim_call(ledger: Ledger, name: str, settings: CloudSettings) -> float:
         )
     except LedgerError as error:
         raise CloudUnavailableError(f"calls to {name} cannot be counted: {error}") from error
-
-
-def _store(fleet: FleetFile, sessions: SessionSource) -> ObjectStore:
-    """Opens the backup store; an S3 client is made at its first use."""
-    aws = fleet.clouds.get("aws")
-    region = fleet.backup.region or "us-east-1"
-    return open_store(
-        fleet.backup.uri, client_factory=lambda: sessions.client("aws", "s3", region, aws.connection if aws else None)
-    )
 
 
 def _jumps(fleet: FleetFile) -> Mapping[str, Target]:

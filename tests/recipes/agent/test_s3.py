@@ -1,3 +1,4 @@
+import base64
 import hashlib
 import json
 
@@ -108,3 +109,86 @@ def test_agent_when_target_is_s3_then_ships_and_restores_from_it(make_agent, ser
     second.start_python("j2", TRAIN, env={"LAST": "11"}, restore_step=10)
     assert second.until_state("j2", "succeeded")["resumed_from_step"] == 10
     until(lambda: second.ask("flush")["error"] is None)
+
+
+class Breaking:
+    """Stands before ``S3._once``: lets so many calls through, then the line is dead."""
+
+    def __init__(self, s3, monkeypatch, *, after: int) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.after = after
+        self._once = s3._once
+        monkeypatch.setattr(s3, "_once", self)
+        monkeypatch.setattr(module.time, "sleep", lambda _: None)
+
+    def __call__(self, method, key, query, body, extra):
+        if len(self.calls) >= self.after:
+            raise ConnectionResetError
+        self.calls.append((method, query.get("partNumber", "")))
+        return self._once(method, key, query, body, extra)
+
+
+@pytest.fixture
+def large(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PART_BYTES", 5 * 1024 * 1024)
+    path = tmp_path / "f"
+    path.write_bytes(bytes(range(256)) * 4096 * 12)
+    return path
+
+
+def test_put_file_when_it_broke_off_then_goes_on_with_the_part_that_is_missing(s3, client, large, monkeypatch):
+    line = Breaking(s3, monkeypatch, after=2)
+    with pytest.raises(StoreError, match="ConnectionResetError"):
+        s3.put_file("big", large)
+    assert line.calls == [("POST", ""), ("PUT", "1")]
+    line.after = 99
+    s3.put_file("big", large)
+    assert line.calls[2:] == [("PUT", "2"), ("PUT", "3"), ("POST", ""), ("HEAD", "")]
+    assert client.get_object(Bucket="bucket", Key="big")["Body"].read() == large.read_bytes()
+    assert not large.with_name("f.upload").exists()
+
+
+def test_put_file_when_the_upload_is_gone_then_begins_anew(s3, client, large, monkeypatch):
+    line = Breaking(s3, monkeypatch, after=2)
+    with pytest.raises(StoreError):
+        s3.put_file("big", large)
+    line.after = 99
+    notes = large.with_name("f.upload")
+    gone = json.loads(notes.read_text())["upload"]
+    once = line._once
+
+    def _as_s3(method, key, query, body, extra):  # moto answers 500 here; S3: 404 NoSuchUpload
+        is_gone = query.get("uploadId") == gone
+        return (404, {}, b"<Error><Code>NoSuchUpload</Code></Error>") if is_gone else once(method, key, query, body, extra)
+
+    monkeypatch.setattr(line, "_once", _as_s3)
+    s3.put_file("big", large)
+    assert not notes.exists()
+    assert client.get_object(Bucket="bucket", Key="big")["Body"].read() == large.read_bytes()
+
+
+def test_put_file_when_the_notes_are_of_another_file_then_begins_anew(s3, client, large, monkeypatch):
+    large.with_name("f.upload").write_text(
+        json.dumps({"key": "other", "size": 1, "part_bytes": 5, "upload": "x", "tags": ["a"]})
+    )
+    s3.put_file("big", large)
+    assert client.get_object(Bucket="bucket", Key="big")["Body"].read() == large.read_bytes()
+
+
+def test_abandon_when_an_upload_broke_off_then_nothing_of_it_is_left(s3, client, large, monkeypatch):
+    line = Breaking(s3, monkeypatch, after=2)
+    with pytest.raises(StoreError):
+        s3.put_file("big", large)
+    line.after = 99
+    upload = json.loads(large.with_name("f.upload").read_text())["upload"]
+    s3.abandon(large)
+    assert upload not in {one["UploadId"] for one in client.list_multipart_uploads(Bucket="bucket").get("Uploads", [])}
+    assert not large.with_name("f.upload").exists()
+
+
+def test_put_when_a_bucket_keeps_objects_then_the_header_that_it_demands_is_sent(s3, monkeypatch):
+    s3.put("k", b"")
+    seen, send = [], s3._connection.request
+    monkeypatch.setattr(s3._connection, "request", lambda *a, **more: seen.append(more["headers"]) or send(*a, **more))
+    s3.put("k", b"content")
+    assert base64.b64decode(seen[0]["content-md5"]) == hashlib.md5(b"content", usedforsecurity=False).digest()

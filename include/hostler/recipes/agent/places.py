@@ -34,6 +34,9 @@ class FilePlace:
             if _sha256(temporary) != _sha256(path):
                 raise StoreError(f"{key}: the copy differs from what was sent")
 
+    def abandon(self, path: Path) -> None:
+        """Nothing of a copy that broke off is left here."""
+
     @contextlib.contextmanager
     def _made(self, key: str) -> Iterator[Path]:
         path = self._folder / key
@@ -89,6 +92,10 @@ class S3Place:
     def put_file(self, key: str, path: Path) -> None:
         """Writes a file and checks that the store has all of it. Raises StoreError."""
         self._store.put_file(self._prefix + key, path)
+
+    def abandon(self, path: Path) -> None:
+        """Gives up the upload of a file that broke off."""
+        self._store.abandon(path)
 
     def get(self, key: str) -> bytes:
         """Reads a small object. Raises FileNotFoundError or StoreError."""

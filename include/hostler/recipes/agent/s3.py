@@ -8,6 +8,7 @@ Source: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import hashlib
 import hmac
@@ -19,6 +20,7 @@ from typing import Any, Iterator
 from urllib.parse import quote, unquote, urlsplit
 
 from hostler.recipes.agent.metadata import Credentials, find_credentials, find_region
+from hostler.recipes.agent.uploads import Upload, UploadGoneError, abandon
 
 PART_BYTES = 64 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
@@ -57,18 +59,25 @@ class S3:
 
     def put(self, key: str, content: bytes) -> None:
         """Writes a small object. Raises StoreError."""
-        self._demand("PUT", key, {}, content)
+        self.demand("PUT", key, {}, content)
 
     def put_file(self, key: str, path: Path) -> None:
-        """Writes a file, in parts when it is large, and checks that the store has all of it. Raises StoreError."""
+        """Writes a file, in parts when it is large, and checks that the store has all of it.
+
+        Parts that an earlier try sent are not sent again (``uploads``). Raises StoreError, OSError.
+        """
         size = path.stat().st_size
         if size <= PART_BYTES:
             self.put(key, path.read_bytes())
         else:
-            self._put_parts(key, path)
+            Upload(self.demand, key, path, part_bytes=PART_BYTES).send()
         there = self.size(key)
         if there != size:
             raise StoreError(f"{key}: {there} bytes in the store, {size} sent")
+
+    def abandon(self, path: Path) -> None:
+        """Gives up the upload of a file that broke off."""
+        abandon(self.demand, path)
 
     def size(self, key: str) -> int | None:
         """Returns an object's size; None when there is none. Raises StoreError."""
@@ -110,7 +119,7 @@ class S3:
         if delimiter:
             query["delimiter"] = delimiter
         while True:
-            text = self._demand("GET", "", query, b"")[1].decode()
+            text = self.demand("GET", "", query, b"")[1].decode()
             for found in re.findall(pattern, text):
                 yield unquote(found.replace("+", " "))
             following = re.search(r"<NextContinuationToken>([^<]*)</NextContinuationToken>", text)
@@ -118,39 +127,13 @@ class S3:
                 return
             query["continuation-token"] = following.group(1).replace("&amp;", "&")
 
-    def _put_parts(self, key: str, path: Path) -> None:
-        text = self._demand("POST", key, {"uploads": ""}, b"")[1].decode()
-        found = re.search(r"<UploadId>([^<]+)</UploadId>", text)
-        if not found:
-            raise StoreError(f"{key}: the store began no upload")
-        upload = found.group(1).replace("&amp;", "&")
-        try:
-            self._send_parts(key, path, upload)
-        except (StoreError, OSError):
-            self._call("DELETE", key, {"uploadId": upload}, b"")
-            raise
-
-    def _send_parts(self, key: str, path: Path, upload: str) -> None:
-        tags: list[str] = []
-        with path.open("rb") as source:
-            while True:
-                part = source.read(PART_BYTES)
-                if not part:
-                    break
-                headers, _ = self._demand("PUT", key, {"partNumber": str(len(tags) + 1), "uploadId": upload}, part)
-                tags.append(headers["etag"])
-        parts = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>" for number, tag in enumerate(tags, 1)
-        )
-        body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>"
-        # A refused completion can come with status 200 and an error in its body.
-        if b"<Error>" in self._demand("POST", key, {"uploadId": upload}, body.encode())[1]:
-            raise StoreError(f"{key}: the store did not join the parts")
-
-    def _demand(self, method: str, key: str, query: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
+    def demand(self, method: str, key: str, query: dict[str, str], body: bytes) -> tuple[dict[str, str], bytes]:
+        """Makes a call and returns headers and body. Raises StoreError; UploadGoneError for an upload that S3 does not know."""
         status, headers, answer = self._call(method, key, query, body)
         if status not in (_OK, _NO_CONTENT):
             code = re.search(rb"<Code>([A-Za-z0-9]+)</Code>", answer)
+            if code and code.group(1) == b"NoSuchUpload":
+                raise UploadGoneError(key)
             raise StoreError(f"{method} {key}: status {status} {code.group(1).decode() if code else ''}")
         return headers, answer
 
@@ -178,6 +161,8 @@ class S3:
         asked = "&".join("{}={}".format(quote(name, safe="-_.~"), quote(query[name], safe="-_.~")) for name in sorted(query))
         headers = self._signed(method, path, asked, body)
         headers.update(extra)
+        if method == "PUT" and body:
+            headers.update(_md5(body))
         if self._connection is None:
             made: Any = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
             self._connection = made(self._netloc, timeout=_TIMEOUT_S)
@@ -202,6 +187,15 @@ class S3:
         return sign(
             self._held, region=self._region, host=self._netloc, method=method, path=path, query=query, body=body, now=now
         )
+
+
+def _md5(body: bytes) -> dict[str, str]:
+    """Returns the header that buckets with Object Lock demand; none where the system forbids MD5 (FIPS)."""
+    try:
+        digest = hashlib.md5(body).digest()  # noqa: S324 - what S3 asks for; the signature holds the body's SHA-256
+    except ValueError:
+        return {}
+    return {"content-md5": base64.b64encode(digest).decode()}
 
 
 def sign(

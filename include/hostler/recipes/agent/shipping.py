@@ -18,12 +18,12 @@ from hostler.recipes.agent.layout import (
     NodeHome,
     locked,
     plain_id,
-    private_folder,
     read_json,
     write_json,
     write_whole,
 )
 from hostler.recipes.agent.places import open_place
+from hostler.recipes.agent.spool import Spool
 from hostler.vault.envelope import CryptographyMissingError, Sealer
 
 INDEX_VERSION = 1
@@ -54,6 +54,7 @@ class Shipper:
         self._index_key = f"{self._lease_id}/{self._node_name}/index.json"
         self.index = self._known()
         self._refused: dict[str, Exception] = {}
+        self._spool = Spool(home.spool, self._lease_id, self._key)
 
     def _known(self) -> dict[str, Any]:
         """The list of what was shipped: ours, else the store's (a node that lost its folder must not forget)."""
@@ -81,6 +82,7 @@ class Shipper:
             if jobs.is_final(folder):
                 self._ship_results(folder)
             self._prune(folder)
+        self._spool.sweep(self._is_wanted, self._place)
         if self._refused:
             raise next(iter(self._refused.values()))
 
@@ -105,6 +107,13 @@ class Shipper:
         except (folders.FolderError, FileNotFoundError) as error:  # this one can't be packed: the others must not wait for it
             self._refused[key] = error
         return True
+
+    def _is_wanted(self, key: str) -> bool:
+        """False for what is in the store, and for a checkpoint that is not on the node any more."""
+        if any(entry["key"] == key for entry in self.index["objects"]):
+            return False
+        here = {self._checkpoint_key(folder, path) for folder in self._jobs() for _, path in folder.steps()}
+        return key in here or "/step-" not in key
 
     def _safe_keys(self, folder: JobFolder) -> set[str]:
         """Keys of what is in the store already, by this job or by the one that it resumes."""
@@ -135,18 +144,12 @@ class Shipper:
     def _ship(
         self, folder: JobFolder, key: str, kind: str, write: Callable[[Sealer], None], *, step: int | None = None
     ) -> None:
-        """Seals into a spool file, sends it, checks it, and only then lists it, here and in the store."""
-        private_folder(self._home.spool)
-        spooled = self._home.spool / (key.replace("/", "_") + ".part")
-        try:
-            with spooled.open("wb") as sink:
-                sealer = Sealer(sink, self._key, f"{self._lease_id}/{key}")
-                write(sealer)
-                sealed = sealer.close()
-            self._place.put_file(f"{self._lease_id}/{key}", spooled)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                spooled.unlink()
+        """Seals into a spool file, sends it, checks it, and only then lists it, here and in the store.
+
+        What could not be sent stays in the spool: the next round goes on where this one broke off.
+        """
+        spooled, sealed = self._spool.seal(key, write)
+        self._place.put_file(f"{self._lease_id}/{key}", spooled)
         order = read_json(folder.order_file) or {}
         entry = {
             "key": key,
@@ -162,6 +165,7 @@ class Shipper:
         }
         self.index["objects"] = [one for one in self.index["objects"] if one["key"] != key] + [entry]
         self._write_index()
+        self._spool.remove(key)
 
     def _write_index(self) -> None:
         write_json(self._home.index_file(self._lease_id), self.index)
