@@ -187,6 +187,7 @@ TEXTS: Final = (
             r"\binvalid\b|malformed|not (?:a )?valid\b|unrecogni[sz]ed|bad request",
             r"is required|must (?:be|have|match|not)\b|missing (?:required )?\w",
             r"unsupported|not supported|incompatible|not compatible",
+            r"can ?not be (?:applied|changed|combined)|only be set on|supported only (?:on|for|with)|change (?:is )?not allowed",
             r"validation|should be (?:less|greater|one of|a valid)",
             r"(?:does not|doesn't) exist|not found|unknown (?:parameter|image|type|field)",
         ),
