@@ -14,8 +14,9 @@ from tests.catalog.published import offers
 
 from hostler.catalog.compiled import MAGIC, CompiledError
 from hostler.catalog.errors import CatalogError
-from hostler.catalog.offerings import Catalog, known_types, load_catalog
+from hostler.catalog.offerings import Catalog, load_catalog
 from hostler.catalog.rates import Rate, read_rates
+from hostler.catalog.specs import machine_specs
 from hostler.model.enums import CapacityType
 
 AZURE = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region,Generation,TotalGpuMemoryMiB"
@@ -84,6 +85,13 @@ def test_load_when_folder_is_given_then_its_lists(tmp_path):
         ((AZURE, T4.replace("0.526", "nan")), "line 2: Price 'nan'"),
         ((AZURE, T4.replace("0.526", "inf")), "line 2: Price 'inf'"),
         ((AZURE, T4.replace("0.526", "1_000")), "line 2: Price '1_000'"),
+        ((AZURE, T4.replace("0.526", "1e30")), "line 2: Price '1e30' is not a price"),
+        ((AZURE, T4.replace(",4,28", ",4,1e999999")), "line 2: MemoryGiB '1e999999'"),
+        ((AZURE, T4.replace(",4,28", ",4,1e-400")), "line 2: MemoryGiB '1e-400'"),
+        ((AZURE, T4 + "nan"), "line 2: TotalGpuMemoryMiB 'nan'"),
+        ((AZURE, T4.replace("eastus", "east\0us")), "line 2: is not UTF-8 text: it holds a NUL"),
+        ((AZURE.replace("Generation", "Price"), T4), "line 1: column Price stands there twice"),
+        ((ALIBABA, "cn-beijing,ecs.gn6i-c4g1.xlarge,4,15,1,cn-beijing-a,1e400,,amd64"), "line 2: OnDemandPerHour '1e400'"),
         ((AZURE, T4.replace(",4,28", ",0,28")), "vCPUs '0'"),
         ((AZURE, T4.replace(",4,28", ",4,-28")), "MemoryGiB '-28'"),
         ((AZURE, T4.replace("T4,1", "T4,1.5")), "AcceleratorCount '1.5'"),
@@ -233,7 +241,9 @@ def test_rates_when_none_is_known_then_no_price_and_a_doubt(lists):
     assert item.doubts == ("no conversion rate for CNY is known",)
 
 
-@pytest.mark.parametrize("row", ["cny,1,2026-01-01,x", "CNY,0,2026-01-01,x", "CNY,NaN,2026-01-01,x", "CNY,1,soon,x"])
+@pytest.mark.parametrize(
+    "row", ["cny,1,2026-01-01,x", "CNY,0,2026-01-01,x", "CNY,NaN,2026-01-01,x", "CNY,1,soon,x", "CNY,1e7,2026-01-01,x"]
+)
 def test_rates_when_row_is_broken_then_named(row):
     with pytest.raises(CatalogError, match=r"r\.csv, line 2: "):
         read_rates(f"Currency,UsdPerUnit,AsOf,Source\n{row}\n", source="r.csv")
@@ -256,8 +266,8 @@ def test_azure_when_type_has_a_part_of_an_accelerator_then_count_is_zero(lists):
     assert {item.accelerator_count for item in lists(rows).offerings if item.region} == {0}
 
 
-def test_known_types_when_asked_then_fpga_machines_are_there_without_a_price():
-    assert known_types()["aws", "f2.48xlarge"].accelerator_count == 8
+def test_specs_when_asked_then_fpga_machines_are_there_without_a_price():
+    assert machine_specs()["aws", "f2.48xlarge"].accelerator_count == 8
     fpgas = [item for item in load_catalog().offerings if item.accelerator in {"VU9P", "VU47P", "U250"}]
     assert {item.cloud for item in fpgas} == {"alibaba", "aws", "azure"}
     assert all(item.price_usd_per_hour is None and not item.is_available for item in fpgas)

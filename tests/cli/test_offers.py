@@ -56,6 +56,17 @@ def test_offers_when_run_twice_then_the_same_bytes(offers):
     assert offers(*arguments) == offers(*arguments)
 
 
+def test_offers_when_hash_seed_locale_and_time_zone_differ_then_the_same_bytes(price_list):
+    said = set()
+    for seed, locale, zone in (("1", "C", "UTC"), ("2", "tr_TR.UTF-8", "Asia/Tokyo")):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": locale, "TZ": zone}
+        command = [sys.executable, "-m", "hostler.cli.main", "offers", "--accelerator", "A100,H100,T4", "--spot", "--why-not"]
+        done = subprocess.run([*command, "--catalog", str(price_list)], env=environment, capture_output=True, check=True)
+        said.add(done.stdout)
+    assert len(said) == 1
+    assert b"A100" in said.pop()
+
+
 def test_offers_when_json_then_every_offer_and_every_refusal_is_in(offers):
     status, out, _ = offers("--accelerator", "a100,h100,t4", "--spot", "--json")
     document = json.loads(out)
@@ -89,6 +100,8 @@ def test_offers_when_nothing_fits_then_says_why_and_exit_status_is_1(offers):
         (("--accelerator", "A100", "--max-price", "0"), "--max-price '0' is not a number above 0"),
         (("--accelerator", "A100", "--max-price", "nan"), "--max-price 'nan' is not a number"),
         (("--accelerator", "A100", "--hours", "-3"), "--hours '-3' is not a number"),
+        (("--accelerator", "A100", "--hours", "1e400"), "--hours '1e400' is above 1000000000000"),
+        (("--accelerator", "A100", "--limit", "-1"), "--limit -1 is below 0"),
         (("--accelerator", "A100", "--disk-gib", "inf"), "--disk-gib 'inf' is not a number of 0 or more"),
         (("--accelerator", "A100", "--domain", "planet"), "--domain 'planet' is not one of zone, region, cloud, any"),
         (("--accelerator", "A100", "--spread-over", "any"), "--spread-over 'any' is not one of zone, region, cloud"),

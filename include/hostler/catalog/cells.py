@@ -22,6 +22,8 @@ def text_of(path: Path) -> str:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise CatalogError(path.name, 0, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if b"\0" in raw:
+        raise CatalogError(path.name, raw[: raw.index(b"\0")].count(b"\n") + 1, "is not UTF-8 text: it holds a NUL")
     if len(raw) > MAX_BYTES:
         raise CatalogError(path.name, 0, f"is larger than {MAX_BYTES} bytes")
     try:
@@ -41,13 +43,15 @@ class Cells:
     """
 
     def __init__(self, text: str, source: str) -> None:
-        """Reads up to the heading. Raises CatalogError: there is none."""
+        """Reads up to the heading. Raises CatalogError: there is none, or it names a column twice."""
         self.source = source
         self._reader = csv.reader(io.StringIO(text, newline=""))
         self.heading: tuple[str, ...] = ()
         self.heading_line = 0
         for line, cells in self:
             self.heading, self.heading_line = tuple(cell.strip() for cell in cells), line
+            if twice := sorted({name for name in self.heading if name and self.heading.count(name) > 1}):
+                raise CatalogError(source, line, f"column {', '.join(twice)} stands there twice")
             return
         raise CatalogError(source, 0, "is empty")
 
@@ -96,19 +100,24 @@ class Numbers:
         found = self._mib.get(cell)
         if found is None:
             value = decimal_of(cell)
-            if value is None or value <= 0:
+            whole = 0 if value is None else int(value * 1024)
+            if whole < 1:
                 raise ValueError(f"{column} {cell!r} is not a number above 0")
-            self._mib[cell] = found = int(value * 1024)
+            self._mib[cell] = found = whole
         return found
 
 
+_BEYOND: Final = 10**12
+"""No number of a price list is as large; one that is would only overflow whatever is made of it."""
+
+
 def decimal_of(cell: str) -> Decimal | None:
-    """Returns the finite number in the cell; None when it holds none."""
+    """Returns the number in the cell; None when it holds none, or one beyond any price, count or size."""
     try:
         value = Decimal(cell.strip())
     except ArithmeticError:
         return None
-    return value if value.is_finite() and "_" not in cell else None
+    return value if cell.isascii() and "_" not in cell and value.is_finite() and abs(value) < _BEYOND else None
 
 
 def _price(cell: str, column: str) -> Decimal | None:

@@ -2,13 +2,15 @@
 
 Sources, each the cloud's own price page: aws.amazon.com/ebs/pricing (gp3, us-east-1), cloud.google.com/compute/disks-image-pricing
 (pd-balanced, us-central1), azure.microsoft.com/pricing/details/managed-disks (Standard SSD E-series, per GiB of a 1 TiB disk, East
-US), alibabacloud.com/product/disk (ESSD PL1, Singapore). Extra IOPS and throughput are not in it.
+US), alibabacloud.com/product/disk (ESSD PL1, Singapore). Extra IOPS and throughput are not in it. Written down without a check
+against these pages: they are of the right size, and may be out of date.
 """
 
 from decimal import Decimal
 from typing import Final
 
 AS_OF: Final = "2026-12-01"
+"""Day of the table, not of a check."""
 
 HOURS_PER_MONTH: Final = Decimal(730)
 """What the clouds' own calculators take."""

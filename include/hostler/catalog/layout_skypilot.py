@@ -127,10 +127,17 @@ def _region(cell: str) -> str:
 
 
 def _each_mib(total: str, count: int, spec: MachineSpec | None) -> int | None:
-    """Returns the memory of one accelerator: the list's, else the maker's; None when neither tells."""
-    value = decimal_of(total) if total.strip() else None
-    if value is not None and value > 0:
-        return int(value / max(count, 1))
+    """Returns the memory of one accelerator: the list's, else the maker's; None when neither tells.
+
+    Raises:
+        ValueError: the list's is no number of 0 or more.
+    """
+    if total.strip():
+        value = decimal_of(total)
+        if value is None or value < 0:
+            raise ValueError(f"TotalGpuMemoryMiB {total!r} is not a number of 0 or more")
+        if value:
+            return int(value / max(count, 1))
     return spec.accelerator_memory_mib if spec else None
 
 

@@ -20,7 +20,6 @@ from hostler.catalog.prices import COLUMNS as COLUMNS_OF_PRICES
 from hostler.catalog.prices import priced, read_price_rows
 from hostler.catalog.rates import COLUMNS as RATE_COLUMNS
 from hostler.catalog.rates import Rates, rate_of, shipped_rates
-from hostler.catalog.specs import MachineSpec, machine_specs
 from hostler.catalog.unpriced import unpriced
 from hostler.model.offering import Offering
 
@@ -114,11 +113,6 @@ def shipped_paths() -> tuple[Path, ...]:
     """Returns the files that are read when no path is given, to be read together with others."""
     folder = files("hostler.catalog").joinpath("data")
     return tuple(Path(str(folder.joinpath(name))) for name in SHIPPED)
-
-
-def known_types() -> Mapping[tuple[str, str], MachineSpec]:
-    """Returns what is known of machine types by (cloud, type), whether or not a price is: GPU and FPGA machines."""
-    return machine_specs()
 
 
 @contextmanager

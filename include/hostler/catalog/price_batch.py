@@ -54,11 +54,6 @@ class PriceBatch:
         """Returns every region that was asked for, as the column ``place`` has it."""
         return sorted(f"{self.cloud}/{region}" for region in self.wanted)
 
-    @property
-    def last_places(self) -> list[str]:
-        """Returns regions and capacity types that the last batch had, as the column ``place`` has regions."""
-        return sorted({f"{row.cloud}/{row.region}" for row in self.last} & set(self.places))
-
     def table(self) -> dict[str, list[Any]]:
         """Returns the batch by column; a number that there is nothing to compare for is None."""
         last = {row.key: row for row in self.last}

@@ -8,13 +8,15 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-from hostler.catalog.cells import Cells
+from hostler.catalog.cells import Cells, decimal_of
 from hostler.catalog.errors import CatalogError
 
 COLUMNS: Final = ("Currency", "UsdPerUnit", "AsOf", "Source")
 TABLE: Final = "rates.csv"
 
 _EXACT: Final = Decimal("0.000001")
+_MOST: Final = 1_000_000
+"""The dearest unit of money is worth a few USD, one of account some thousands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +70,9 @@ def rate_of(row: Mapping[str, str]) -> Rate:
     currency = row["Currency"].strip()
     if len(currency) != 3 or not currency.isascii() or not currency.isupper():  # noqa: PLR2004  # ISO 4217
         raise ValueError(f"Currency {currency!r} is not a code of three capitals")
-    try:
-        worth = Decimal(row["UsdPerUnit"].strip())
-    except ArithmeticError:
-        worth = Decimal("NaN")
-    if not worth.is_finite() or worth <= 0:
-        raise ValueError(f"UsdPerUnit {row['UsdPerUnit']!r} is not a number above 0")
+    worth = decimal_of(row["UsdPerUnit"])
+    if worth is None or not 0 < worth < _MOST:
+        raise ValueError(f"UsdPerUnit {row['UsdPerUnit']!r} is not a number above 0 and below {_MOST}")
     try:
         as_of = date.fromisoformat(row["AsOf"].strip())
     except ValueError:

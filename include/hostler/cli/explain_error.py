@@ -16,7 +16,11 @@ def explain_error(_options: argparse.Namespace) -> int:
 
     Returns:
         0: every line was explained. 1: some lines could not be read; what is printed for them names the problem.
+        2: standard input is closed.
     """
+    if sys.stdin is None:
+        print('hostler: standard input is closed; JSON lines {"cloud", "call", "raw"} are wanted', file=sys.stderr)
+        return 2
     has_broken = False
     for answer in explained(sys.stdin.buffer):
         has_broken |= "problem" in answer

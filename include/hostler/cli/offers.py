@@ -113,7 +113,7 @@ def accelerators_in(text: str, index: CatalogIndex) -> tuple[str, ...]:
             hint = ", ".join(dict.fromkeys(by_spelling[word] for word in close))
             known = ", ".join(sorted({*ACCELERATORS, *index.sizes}))
             raise ValueError(
-                f"--accelerator {name!r} is not known{f'; did you mean {hint}?' if hint else ''} Known are: {known}"
+                f"--accelerator {name!r} is not known{f'; did you mean {hint}?' if hint else '.'} Known are: {known}"
             )
     return tuple(dict.fromkeys(by_spelling[name.lower()] for name in names))
 

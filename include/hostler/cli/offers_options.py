@@ -9,6 +9,8 @@ from hostler.model.request import NodeRequest
 from hostler.planning.terms import CostTerms, Domain, PlanTerms
 
 _DOMAINS = [domain.value for domain in Domain]
+_MOST = Decimal(10**12)
+"""More hours, GiB or USD than any work has; beyond it sums would overflow."""
 _SPREADS = [domain.value for domain in Domain if domain is not Domain.ANY]
 
 
@@ -16,6 +18,8 @@ def request_of(options: argparse.Namespace, accelerators: tuple[str, ...]) -> No
     """Returns the request. Raises ValueError: an option is wrong; names it."""
     _between("--count", options.count, 1, 16)
     _between("--nodes", options.nodes, 1, 1024)
+    if options.limit < 0:
+        raise ValueError(f"--limit {options.limit} is below 0; 0 shows all")
     return NodeRequest(
         tenant="default",
         accelerator=accelerators[0],
@@ -56,13 +60,15 @@ def words(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def number(name: str, text: str) -> Decimal:
-    """Returns a number of 0 or more. Raises ValueError naming the option."""
+    """Returns a number of 0 or more, at most a million millions. Raises ValueError naming the option."""
     try:
         value = Decimal(text)
     except InvalidOperation:
         value = Decimal("NaN")
     if not value.is_finite() or value < 0:
         raise ValueError(f"{name} {text!r} is not a number of 0 or more")
+    if value > _MOST:
+        raise ValueError(f"{name} {text!r} is above {_MOST:f}")
     return value
 
 

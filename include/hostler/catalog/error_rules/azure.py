@@ -48,6 +48,10 @@ CODES: Final[dict[str, Meaning]] = {
     "AzureSpotIsNotSupportedForThisVMSize": row("switch_capacity_type", "type+spot", _SPOT, hints={"permanent": True}),
     "MaxPriceValueInvalid": _WRONG.with_(source=_SPOT),
     "MaxPriceChangeNotAllowed": _WRONG.with_(source=_SPOT),
+    "MaxPriceChangeNotAllowedForAllocatedVMs": _WRONG.with_(source=_SPOT),
+    "MaxPriceIsSupportedOnlyForAzureSpotVirtualMachines": _WRONG.with_(source=_SPOT),
+    "VMPriorityCannotBeApplied": _WRONG.with_(source=_SPOT),
+    "AzureSpotIsNotSupportedForThisAPIVersion": _WRONG.with_(source=_SPOT),
     "EvictionPolicyCanBeSetOnlyOnAzureSpotVirtualMachines": _WRONG.with_(source=_SPOT),
     "AzureSpotVMNotSupportedInAvailabilitySet": _WRONG.with_(source=_SPOT),
     # Limits.
@@ -204,6 +208,7 @@ RULES: Final = (
     ),
     Rule(
         text=r"does not support azure spot|azure spot is not supported for this vm size",
+        unless=r"api ?version",
         then=row("switch_capacity_type", "type+spot", _SPOT),
     ),
     Rule(

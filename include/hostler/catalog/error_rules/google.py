@@ -8,7 +8,6 @@ from hostler.cloud.errors import AnswerLostError, NodeNotFoundError, SpotUnavail
 _READ_ON: Final = "2026-12-01"
 _STOCK_PAGE: Final = Source("Compute Engine docs, Resource availability errors", _READ_ON)
 _VM_PAGE: Final = Source("Compute Engine docs, Troubleshooting VM creation", _READ_ON)
-_TPU_PAGE: Final = Source("Cloud TPU docs, Troubleshooting and quota errors", _READ_ON)
 _ERRORS_PAGE: Final = Source("google.rpc.Code and the API design guide, Errors", _READ_ON)
 _RESERVED: Final = Source("kubernetes/autoscaler, cluster-autoscaler/cloudprovider/gce, error codes", _READ_ON)
 _RATE_PAGE: Final = Source("Compute Engine docs, Rate quotas", _READ_ON)

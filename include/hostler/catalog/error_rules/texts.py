@@ -112,6 +112,11 @@ TEXTS: Final = (
         then=LOST,
     ),
     Rule(
+        text=r"\bno (?:matching |suitable )?(?:instance|machine|vm|node) ?types? .{0,40}(?:satisf|match|fulfil|meet|met\b)",
+        effects=_MAY_CREATE,
+        then=STOCK.with_(action="next_instance_type", scope="region+type"),
+    ),
+    Rule(
         text=either(
             rf"\b{_NO} {_GOODS}.{{0,120}}\b(?:in|for) (?:the |this |any |your |that )?(?:[\w-]{{1,20}} )?{_PLACE}",
             rf"(?:un|not )available in (?:the |this |any )?{_PLACE}",
@@ -154,7 +159,8 @@ TEXTS: Final = (
             r"account .{0,20}(?:inactive|not active)",
             r"(?:could not|unable to) (?:find|locate|load) .{0,30}credentials",
             r"insufficient (?:permission|privilege|authentication)",
-            r"signature .{0,30}not match",
+            r"signature .{0,30}not match|invalid jwt signature",
+            r"\binvalid_(?:grant|client|rapt)\b|refresh ?error\b",
         ),
         then=DENIED,
     ),
@@ -180,7 +186,8 @@ TEXTS: Final = (
         text=either(
             r"\binvalid\b|malformed|not (?:a )?valid\b|unrecogni[sz]ed|bad request",
             r"is required|must (?:be|have|match|not)\b|missing (?:required )?\w",
-            r"unsupported|not supported|incompatible",
+            r"unsupported|not supported|incompatible|not compatible",
+            r"can ?not be (?:applied|changed|combined)|only be set on|supported only (?:on|for|with)|change (?:is )?not allowed",
             r"validation|should be (?:less|greater|one of|a valid)",
             r"(?:does not|doesn't) exist|not found|unknown (?:parameter|image|type|field)",
         ),
