@@ -7,7 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hostler-installed
-EXTRAS := sandbox,checks,dev
+EXTRAS := sandbox,checks,celery,dev
 # pytest-xdist workers: one more than two cores, for one of them mostly waits for the live Airflow.
 JOBS ?= 3
 SEEDS ?= 1000

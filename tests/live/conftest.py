@@ -54,10 +54,11 @@ def stage():
 
 
 def pytest_collection_modifyitems(items):
-    """One worker has them all: there is one rehearsal a session."""
-    for item in items:
-        if "tests/live/" in item.path.as_posix():
-            item.add_marker(pytest.mark.xdist_group("live"))
+    """One worker has them all, for there is one rehearsal a session; and first, for they mostly wait while the others work."""
+    ours = [item for item in items if "tests/live/" in item.path.as_posix()]
+    for item in ours:
+        item.add_marker(pytest.mark.xdist_group("live"))
+    items.sort(key=lambda item: "tests/live/" not in item.path.as_posix())
 
 
 class Played:
