@@ -26,6 +26,7 @@ from tests.sim.world import SimCrashError
 from hostler.cloud.errors import AlreadyExistsError, AnswerLostError, CloudThrottledError, CloudUnavailableError
 from hostler.drivers.fake.cloud import Fault
 from hostler.lifecycle.converge import converge
+from hostler.lifecycle.freshness import note_reconciled
 from hostler.lifecycle.release import begin_release
 from hostler.model.enums import CapacityType, JobState, LeaseState, NodeState, Verdict
 from hostler.reach.port import JobStatus
@@ -187,6 +188,7 @@ def test_b08_when_a_stopped_node_cannot_be_ended_then_it_is_never_started_and_no
         assert len(world.cloud.machines) == 1
         assert {call.name for call in world.cloud.calls} <= {"launch", "terminate", "list", "get", "offerings", "interruptions"}
         await asyncio.sleep(1900)
+        note_reconciled(world.fleet(), world.now())  # the second net has watched all the time
         assert isinstance(await through(world, lease_id), Reached)
         assert len(calls(world, "launch")) == 2
 

@@ -161,6 +161,7 @@ async def look(world, lease_id):
     fleet = world.fleet()
     fence = fleet.ledger.take_fence(lease_id, "looker")
     charge = Charge(fleet=fleet, fence=fence, view=fleet.ledger.view(lease_id), memory=Memory(fence=fence.token))
+    await charge.read_clock()
     await look_once(charge, Effect(kind=Kind.LOOK, key="look"))
     return fleet.ledger.view(lease_id)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hostler.lifecycle.events import shorten, words_of
 from hostler.lifecycle.fleet import Fleet
+from hostler.model.enums import FleetMode
 
 MARKS = "epoch/marks"
 """The marks that this ledger made, newest last, as a JSON list."""
@@ -71,8 +72,8 @@ def take_epoch(fleet: Fleet, *, who: str, is_forced: bool = False) -> str | None
     mark = secrets.token_hex(8)
     _add_mark(fleet, mark)
     fleet.ledger.set_meta(IDENTITY, fleet.ledger.identity())
-    if not fleet.settings.backup_uri:
-        return None
+    if not fleet.settings.backup_uri or fleet.settings.mode is FleetMode.OBSERVE:
+        return None  # an observer acts for nobody, and writes nothing anywhere but in its ledger
     content = {"version": 1, "mark": mark, "ledger": fleet.ledger.identity(), "who": who, "at": fleet.ledger.now().isoformat()}
     try:
         for _ in range(3):

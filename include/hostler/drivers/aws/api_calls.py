@@ -12,8 +12,8 @@ from hostler.cloud.doctor import Examination
 from hostler.drivers.aws.settings import AwsSettings
 from hostler.model.enums import CapacityType
 
-User = Literal["driver", "store", "doctor", "prices", "agent"]
-"""Who makes the call. ``agent``: nodes, with their instance profile."""
+User = Literal["driver", "sweep", "store", "doctor", "prices", "agent"]
+"""Who makes the call. ``sweep``: the driver for ``hostler_cost_sweep``. ``agent``: nodes, with their instance profile."""
 
 Ground = Callable[[AwsSettings, Examination], bool]
 """True when a fleet file needs the call."""
@@ -41,6 +41,10 @@ def _profile(settings: AwsSettings, _examination: Examination) -> bool:
 
 def _key(settings: AwsSettings, _examination: Examination) -> bool:
     return settings.kms_key is not None
+
+
+def _queue(settings: AwsSettings, _examination: Examination) -> bool:
+    return settings.interruption_queue is not None
 
 
 def _bucket(_settings: AwsSettings, examination: Examination) -> bool:
@@ -103,9 +107,16 @@ API_CALLS: Final = (
     _read("ec2:DescribeSpotInstanceRequests", "driver"),
     _read("ec2:DescribeSpotPriceHistory", "driver", needed=_spot),
     _read("ec2:DescribeSubnets", "driver", "doctor"),
+    _read("ec2:DescribeAddresses", "sweep"),
+    _read("ec2:DescribeVolumes", "sweep"),
     _read("ssm:GetParameter", "driver", needed=_parameters),
+    # Reading a queue takes a message off for a while: not for an observer, who looks at the machines alone.
+    _write("sqs:ReceiveMessage", "driver", needed=_queue),
+    _write("sqs:DeleteMessage", "driver", needed=_queue, calls=("DeleteMessageBatch",)),
     _write("ec2:RunInstances", "driver", "doctor"),
     _write("ec2:TerminateInstances", "driver", "doctor"),
+    _write("ec2:DeleteVolume", "sweep"),
+    _write("ec2:ReleaseAddress", "sweep"),
     # Tags in the create call itself need this right too. Source: EC2 user guide, "Grant permission to tag resources during creation".
     _dragged("ec2:CreateTags", "ec2:RunInstances"),
     # Source: IAM user guide, "Grant a user permissions to pass a role to an AWS service".
@@ -147,7 +158,7 @@ def needed_calls(settings: AwsSettings, examination: Examination, *users: User) 
     Args:
         users: only calls of these; empty: of all but the nodes.
     """
-    wanted = set(users) or {"driver", "store", "doctor", "prices"}
+    wanted = set(users) or {"driver", "sweep", "store", "doctor", "prices"}
     return tuple(
         item
         for item in API_CALLS

@@ -134,6 +134,12 @@ def _buying(place: Place, rights: set[str]) -> list[Statement]:
             place.arns("ec2", "instance/*"),
             {"StringEquals": {f"aws:ResourceTag/{DEPLOYMENT}": place.deployment}},
         ),
+        _allow(
+            "HostlerSweepItsOwn",
+            ["ec2:DeleteVolume", "ec2:ReleaseAddress"],
+            [arn for kind in ("volume", "elastic-ip") for arn in place.arns("ec2", f"{kind}/*")],
+            {"StringEquals": {f"aws:ResourceTag/{DEPLOYMENT}": place.deployment}},
+        ),
     ]
 
 
@@ -173,6 +179,8 @@ def _beside(place: Place, rights: set[str]) -> list[Statement]:
         found.append(_allow("HostlerGrantDiskKey", ["kms:CreateGrant"], *_key(place, grant)))
     if "kms:DescribeKey" in rights:
         found.append(_allow("HostlerCheckDiskKey", ["kms:DescribeKey"], *_key(place, {})))
+    if queues := sorted(right for right in rights if right.startswith("sqs:")):
+        found.append(_allow("HostlerHearInterruptions", queues, _queues(place), None))
     if "iam:GetInstanceProfile" in rights:
         name = (settings.instance_profile or "").rpartition("/")[2]
         arn = f"arn:{place.partition}:iam::{place.account}:instance-profile/*{name}"
@@ -219,6 +227,17 @@ def _parameters(place: Place) -> list[str]:
             owner = "" if path.startswith("aws/") else place.account
             found.append(f"arn:{place.partition}:ssm:{region}:{owner}:parameter/{path}")
     return found
+
+
+def _queues(place: Place) -> list[str]:
+    """Returns ARNs of the interruption queues, of whose addresses the last part is the name."""
+    settings = place.settings
+    named = {(region, settings.queue_for(region)) for region in settings.regions}
+    return [
+        f"arn:{place.partition}:sqs:{region}:{place.account}:{str(url).rstrip('/').rpartition('/')[2]}"
+        for region, url in sorted(named, key=str)
+        if url is not None
+    ]
 
 
 def _roles(place: Place) -> list[str]:
