@@ -53,14 +53,6 @@ def stage():
         yield running
 
 
-def pytest_collection_modifyitems(items):
-    """One worker has them all, for there is one rehearsal a session; and first, for they mostly wait while the others work."""
-    ours = [item for item in items if "tests/live/" in item.path.as_posix()]
-    for item in ours:
-        item.add_marker(pytest.mark.xdist_group("live"))
-    items.sort(key=lambda item: "tests/live/" not in item.path.as_posix())
-
-
 class Played:
     """Name of a scenario -> a call that waits for what it saw, or raises what went wrong in it.
 

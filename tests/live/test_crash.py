@@ -18,7 +18,7 @@ from tests.live.theatre import Theatre, script, whats
 from hostler.model.enums import JobState, LeaseState
 from hostler_sandbox.demo.stage import Stage
 
-pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live"), pytest.mark.sandbox, pytest.mark.timeout(1800)]
 
 STEPS = ("admit", "plan", "acquire", "launch", "setup", "validate", "run", "backup", "release", "receipt")
 LOST_ANSWERS = {"launch": "RunInstances", "release": "TerminateInstances"}

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live"), pytest.mark.sandbox, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from hostler.model.enums import JobState, LeaseState
 from hostler_sandbox.airflow_client import wait_until
 from hostler_sandbox.demo.stage import Stage
 
-pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live"), pytest.mark.sandbox, pytest.mark.timeout(2400)]
 
 RUNS = 50
 CLUSTER = {"celery_workers": 2, "triggerers": 2, "parallelism": 8}

@@ -6,7 +6,7 @@ from tests.live.theatre import LIFECYCLE, script
 
 from hostler_sandbox.airflow_client import AirflowApiError, AirflowClient
 
-pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live"), pytest.mark.sandbox, pytest.mark.timeout(1500)]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from tests.live.theatre import LIFECYCLE, whats
 
 from hostler.model.enums import JobState, LeaseState
 
-pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live"), pytest.mark.sandbox, pytest.mark.timeout(1500)]
 
 TEARDOWNS = ("backup", "release", "receipt")
 ALL_WELL = dict.fromkeys(

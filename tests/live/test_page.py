@@ -6,7 +6,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live"), pytest.mark.sandbox, pytest.mark.timeout(1500)]
 
 ROUTES = ("", "static/fleet.js", "static/fleet.svg", "api/summary", "api/leases", "api/leases/nowhere", "api/nodes", "nothing")
 

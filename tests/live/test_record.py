@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.live.theatre import LIFECYCLE, SECRET, Theatre
 
-pytestmark = [pytest.mark.live, pytest.mark.sandbox, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("live"), pytest.mark.sandbox, pytest.mark.timeout(1500)]
 
 
 @pytest.mark.parametrize(
