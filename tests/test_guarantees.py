@@ -42,6 +42,10 @@ def test_page_when_faults_are_listed_then_each_has_tests_of_its_own():
 
 def test_page_when_a_test_carries_a_faults_number_then_it_stands_in_that_row():
     told = {name for _, cell in ROWS for _, name in named(cell)}
-    for path in ("tests/lifecycle/test_bug_reports.py", "tests/lifecycle/test_reap.py"):
+    for path in (
+        "tests/lifecycle/test_bug_reports.py",
+        "tests/lifecycle/test_bug_reports_running.py",
+        "tests/lifecycle/test_reap.py",
+    ):
         numbered = {name for name in names_in(path) if re.match(r"test_b\d\d_", name)}
         assert {name for name in numbered - told if name[5:8].upper() in FAULTS} == set()

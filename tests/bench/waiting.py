@@ -68,7 +68,7 @@ def play(stage: Stage, waiters: int) -> int:
             wait_for_states(client, count, run_id, deferred=count)
             took_s = time.monotonic() - began
             before = len(stage.look("journal")["entries"])
-            time.sleep(LOOK_S)
+            time.sleep(LOOK_S)  # the window in which calls are counted
             calls = (len(stage.look("journal")["entries"]) - before) * 60 / LOOK_S
             rows.append((str(count), f"{took_s:.0f}", f"{triggerer_mib(stage):.0f}", f"{calls:.0f}"))
         began = time.monotonic()
@@ -76,7 +76,7 @@ def play(stage: Stage, waiters: int) -> int:
         wanted = waiters // 10
         wait_for_states(client, waiters, run_id, success=wanted)
         served_s = time.monotonic() - began
-        time.sleep(20)
+        time.sleep(20)  # two looks of every waiter: time for one whose stock has not come to be served by mistake
         last = states(client, waiters, run_id)
     print(render(("WAITERS", "S UNTIL ALL WAIT", "TRIGGERER MIB", "CLOUD CALLS A MINUTE"), rows))  # noqa: T201
     print(f"{last.get('success', 0)} of {waiters} served in {served_s:.0f} s after stock came for {wanted}; the others: {last}")  # noqa: T201

@@ -20,6 +20,7 @@ from hostler.recipes.workloads import RECIPES
 
 _NEEDS: Final = {"digits": ("numpy", "sklearn"), "torch-ddp": ("torch", "numpy", "sklearn")}
 _POLL_S: Final = 0.05
+"""Between two looks at the processes; the wait as a whole is bounded by the caller's time-out."""
 
 
 class ResumeError(Exception):

@@ -58,10 +58,9 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "table"])
+# Not the open-ended logs: any part of one is a log too.
+@pytest.mark.parametrize("kind", [*(kind for kind in KINDS if kind in BROKEN), "table"])
 def test_failing_output_when_one_letter_is_damaged_then_never_healthy(kind):
-    if kind != "table" and kind not in BROKEN:
-        pytest.skip("a log, of which any part is a log too")
     text = TABLE_FAILS if kind == "table" else BROKEN[kind]
     source = "dcgmi-diag" if kind == "table" else kind
     assert explain(text, name="", kind=source).verdict in {Verdict.FAILED, Verdict.DEGRADED}
