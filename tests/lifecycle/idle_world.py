@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from tests.sim.nodes import SimNodes
 from tests.sim.stage import TO_RUN, admitted, fair_world, until
 
+from hostler.lifecycle.freshness import note_reconciled
 from hostler.lifecycle.policies import GuardVerdict, Housekeeping, ScaleDownPolicy
 from hostler.lifecycle.reap import confirm_epoch
 from hostler.lifecycle.scale_down import scale_down
@@ -56,6 +57,7 @@ async def idle_world(leases=1, *, nodes=1, policy=ACT, most=100, keep_s=86_400):
     )
     ids = [admitted(world, number=number, nodes=nodes, keep_s=keep_s, max_cost_usd=1e6) for number in range(leases)]
     for lease_id in ids:
+        note_reconciled(world.fleet(), world.now())  # the second net watches all the time
         for phase in TO_RUN[:-1]:
             await until(world, lease_id, phase)
         await until(world, lease_id, TO_RUN[-1], for_s=300)

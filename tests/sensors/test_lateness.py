@@ -14,7 +14,7 @@ def admitted(world, run_id="r1"):
 def test_lateness_when_airflow_rings_then_the_lease_says_so_and_an_ended_one_does_not(world, monkeypatch):
     from hostler_sensors import lateness
 
-    monkeypatch.setattr("hostler.wiring.notices.tell_people", lambda _ledger: 0)
+    monkeypatch.setattr("hostler.wiring.notices.tell_people", lambda _ledger, *, secret: 0)
 
     async def ring(run_id):
         async def fleet():

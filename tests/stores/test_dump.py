@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.stores import samples
+from tests import samples
 from tests.stores.scratch import run_sql
 from tests.vault.memory_store import Killed, MemoryStore
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hostler.recipes.agent import jobs
-from hostler.recipes.agent.layout import NodeHome, age_s, locked, stamp
+from hostler.recipes.agent.layout import NodeHome, age_s, stamp
 
 SAMPLE_S = 15.0
 KEPT_SAMPLES = 6000
@@ -41,9 +41,12 @@ class Sampler:
         self._stuck: subprocess.Popen[bytes] | None = None
 
     def record(self) -> None:
-        """Takes a sample and adds it; a full disk only leaves a gap, which counts as not known."""
+        """Takes a sample and adds it; a full disk only leaves a gap, which counts as not known.
+
+        Without a lock: the daemon is one, and a lock file would make the agent's folder anew after somebody removed it.
+        """
         line = json.dumps(self.take()) + "\n"
-        with locked(self._home.agent / "load.lock"), contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
             if self._file.exists() and self._file.stat().st_size > KEPT_SAMPLES * len(line):
                 os.replace(str(self._file), str(self._older))  # noqa: PTH105 - as in layout
             with self._file.open("a", encoding="ascii") as sink:

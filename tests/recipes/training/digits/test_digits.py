@@ -113,7 +113,7 @@ def test_train_when_left_alone_then_both_nodes_report_the_same_good_network(star
     first, second = (rank.metrics() for rank in ranks)
     assert first[-1] == second[-1]
     assert first[-1]["accuracy"] >= 0.95
-    assert first[0] == {"resumed_from_step": 0, "step": 0}
+    assert first[0] == {"resumed_from_step": 0, "step": 0, "steps_total": first[-1]["step"]}
     assert first[-2]["loss"] < first[1]["loss"] / 5
     total = first[-1]["step"]
     assert ranks[0].steps_kept() == [*range(10, total, 10), total]
